@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 from weakref import finalize
 
+from cooper_base.closing import Closing
 from cooper_base.errors import InputError
 from cooper_base.files.durable import REFUSED, check_name, opened
 
@@ -54,7 +55,7 @@ def check_writable(directory: Path) -> None:
         raise InputError(UNWRITABLE.format(folder=directory, why=f"you may not write in {there}"))
 
 
-class FolderLock:
+class FolderLock(Closing):
     """A lock of a folder. It is held until it is closed or its process ends in any way.
 
     Not the package `filelock`: its `flock` goes on in a fork after this process was killed, and it neither names who
@@ -75,12 +76,6 @@ class FolderLock:
         except OSError as error:
             raise InputError(UNWRITABLE.format(folder=directory, why=error.strerror)) from error
 
-    def __enter__(self) -> "FolderLock":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Release the lock."""
         if not self._file.closed:
@@ -96,7 +91,7 @@ class FolderLock:
             self._path.parent.rmdir()
 
 
-class FileLock:
+class FileLock(Closing):
     """A lock of a file, or of a folder that gets its name only when it is whole. It is a hidden file beside it, which
     is gone once the lock is closed; after a kill it stays, and locks nothing.
     """
@@ -129,12 +124,6 @@ class FileLock:
                     return file
             file.close()
             _HERE.discard(self._path.resolve())
-
-    def __enter__(self) -> "FileLock":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def holder_of(directory: Path) -> str | None:

@@ -5,8 +5,9 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
+from cooper_base.closing import Closing
 from cooper_base.data.strict_json import parse_json
 from cooper_base.errors import InputError
 from cooper_base.files.durable import append, check_target, naming, open_to_append, write_text
@@ -53,7 +54,7 @@ def journal_path(output: Path) -> Path:
     return output.with_name(f"{output.stem}.journal.jsonl")
 
 
-class Journal:
+class Journal(Closing):
     """Finished units of work by key, one flushed line each, with a checksum.
 
     One process at a time has it open. Raises InputError for a file made with other `settings`, for anything that is no
@@ -122,12 +123,6 @@ class Journal:
     def close(self) -> None:
         self._file.close()
         self._lock.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _entry(self, number: int, line: str, checked: bool) -> tuple[str, Any]:
         try:

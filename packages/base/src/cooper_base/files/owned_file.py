@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
+from cooper_base.closing import Closing
 from cooper_base.errors import InputError
 from cooper_base.files.durable import REFUSED, append_line, check_name, check_target, read_regular, write_bytes, writing
 from cooper_base.files.folder_lock import FileLock
@@ -69,7 +70,7 @@ def write_owned(path: Path, content: str | bytes, command: str) -> None:
         file.write(content)
 
 
-class OwnedFile:
+class OwnedFile(Closing):
     """A file that one command writes as a whole, one process at a time. It is new or empty, or the command has written
     what it holds.
     """
@@ -94,9 +95,3 @@ class OwnedFile:
     def close(self) -> None:
         """Release the lock."""
         self._lock.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

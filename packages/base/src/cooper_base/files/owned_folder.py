@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
 
+from cooper_base.closing import Closing
 from cooper_base.errors import InputError
 from cooper_base.files.durable import (
     REFUSED,
@@ -67,7 +67,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
             delete(aside)
 
 
-class OwnedFolder:
+class OwnedFolder(Closing):
     """A folder that one command writes, one process at a time. It is new or empty, or has the command's mark."""
 
     def __init__(self, path: Path, command: str, busy: str = BUSY_OUT) -> None:
@@ -136,12 +136,6 @@ class OwnedFolder:
     def close(self) -> None:
         """Release the lock."""
         self._lock.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.path).as_posix()

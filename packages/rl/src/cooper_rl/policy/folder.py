@@ -1,8 +1,9 @@
 """A model's folder or hub name, measured on any number of sets of problems with one engine."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any
 
+from cooper_base.closing import Closing
 from cooper_base.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.engines.config import Autocast, SamplingParams
@@ -17,7 +18,7 @@ from cooper_verify.rules.rule import RuleConfig
 from cooper_verify.rules.verifier import Verifier
 
 
-class FolderEvaluator:
+class FolderEvaluator(Closing):
     """Measures one model, which is loaded once. Close it at the end, or use it in a `with` statement."""
 
     def __init__(
@@ -38,12 +39,6 @@ class FolderEvaluator:
         else:
             self.sampler = engine.sampler_of_folder(model)
         self._verifier = Verifier(MathsRule() if rule is None else rule, rules)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._verifier.close()

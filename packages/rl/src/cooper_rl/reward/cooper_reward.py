@@ -9,6 +9,7 @@ from threading import RLock
 from typing import Any, Self, get_args
 
 from cooper_base.clock import Clock
+from cooper_base.closing import Closing
 from cooper_base.config.checking import Settings, check_settings
 from cooper_base.data.answer import AnswerGroup
 from cooper_base.data.verdict import UserVerdict
@@ -38,7 +39,7 @@ OF_ANSWERS = ("rule/", "gold/accuracy", "function/")
 """Beginnings of the names of metrics that no reward model's weights change."""
 
 
-class CooperReward:
+class CooperReward(Closing):
     """Scores answers and, if it has a reward model that learns, trains that model on them.
 
     A step is one or more `score` calls, and one `update` on what they returned. Between the two, this object holds
@@ -256,12 +257,6 @@ class CooperReward:
         if self._cooptimizer is not None:
             self._cooptimizer.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
-
     def context(self, groups: Sequence[AnswerGroup]) -> StepContext:
         """The answers, with nothing computed yet. `score` uses it, and whoever scores several calls in one batch."""
         context = StepContext(groups, self.verifier, self.model, self._gold)
@@ -336,7 +331,7 @@ class CooperReward:
                 pairs, metrics = self._cooptimizer.update(chosen, model.learner, model.encoder, known)
         with clock.measure("probe"):
             answered = [group for call in calls for group in call.context.groups]
-            metrics |= self._probes.measure(model.learner, model.encoder, answered)
+            metrics |= self._probes.measure(model, answered)
         return metrics | picked | clock.parts(), pairs
 
     def _state(self) -> dict[str, Any]:

@@ -14,11 +14,13 @@ from torch import Tensor
 
 from cooper_audit.attack.wrong_answers import ATTACKS, CONTROLS, attack_rows
 from cooper_base.data.labelled import LabelledCompletion
-from cooper_rl.engines.base import Metrics, RewardModelLearner
-from cooper_rl.engines.reward_input import RewardModelInput, encode_rows
+from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.reward_input import encode_rows
+from cooper_rl.reward.context import RewardModel
 from cooper_rl.reward.monitor_config import MonitorConfig
 
 BINS = 15
+"""As in Guo et al. 2017, so that calibration errors compare with published ones."""
 
 
 def roc_auc(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> float:
@@ -91,19 +93,14 @@ class Monitor:
     """Labelled completions, drawn from `rows`, and attacks, on which a reward model is measured but never learns."""
 
     def __init__(
-        self,
-        config: MonitorConfig,
-        rows: Sequence[LabelledCompletion],
-        learner: RewardModelLearner,
-        encoder: RewardModelInput,
-        seed: int = 0,
+        self, config: MonitorConfig, rows: Sequence[LabelledCompletion], model: RewardModel, seed: int
     ) -> None:
         self.every = config.every
-        self._learner = learner
+        self._learner = model.learner
         drawn = Random(f"monitor {seed}").sample(rows, min(config.rows, len(rows)))
-        self._held_out = encode_rows(encoder, drawn)
+        self._held_out = encode_rows(model.encoder, drawn)
         self._attacks = [
-            (attack.pattern, encoder.encode(attack.row.question, attack.row.answer, attack.row.completion))
+            (attack.pattern, model.encoder.encode(attack.row.question, attack.row.answer, attack.row.completion))
             for attack in attack_rows(drawn, config.attacked_problems, seed)
         ]
 

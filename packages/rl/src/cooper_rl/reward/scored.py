@@ -18,7 +18,7 @@ from cooper_audit.run.table import judged, payment_metrics
 from cooper_base.data.answer import AnswerGroup
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
-from cooper_rl.engines.base import Metrics, RewardModelLearner
+from cooper_rl.engines.base import Metrics
 from cooper_rl.records import Ragged
 from cooper_rl.reward.base import Scores, metrics_of_calls, reward_metrics
 from cooper_rl.reward.health import signs_without_verdict
@@ -26,8 +26,7 @@ from cooper_rl.reward.pairs.base import Pair
 from cooper_verify.rules.rule import verdict_metrics
 
 if TYPE_CHECKING:
-    from cooper_rl.engines.reward_input import RewardModelInput
-    from cooper_rl.reward.context import StepContext
+    from cooper_rl.reward.context import RewardModel, StepContext
     from cooper_rl.reward.cooptimization import StartedPairs
 
 logger = logging.getLogger(__name__)
@@ -227,7 +226,7 @@ class ProbeSet:
     """(question, reference answer, completion)."""
     first_scores: list[float] = field(default_factory=list)
 
-    def measure(self, learner: RewardModelLearner, encoder: RewardModelInput, groups: Sequence[AnswerGroup]) -> Metrics:
+    def measure(self, model: RewardModel, groups: Sequence[AnswerGroup]) -> Metrics:
         """The mean absolute change (in [0, 1]) and the mean signed change of the scores since the first step."""
         if not self.texts:
             ordered = sorted(groups, key=lambda group: (group.problem.id, group.id))  # not by arrival
@@ -235,7 +234,7 @@ class ProbeSet:
             self.texts = [(problem.question, problem.answer, answer.transcript) for problem, answer in rows][:PROBES]
         if not self.texts:
             return {}
-        scores = learner.score(encoder.encode_all(self.texts)).double().sigmoid()
+        scores = model.learner.score(model.encoder.encode_all(self.texts)).double().sigmoid()
         self.first_scores = self.first_scores or scores.tolist()
         change = scores - scores.new_tensor(self.first_scores)
         drift, shift = change.abs().mean().item(), change.mean().item()

@@ -78,7 +78,7 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
         sampler = config.engine.sampler(config.policy, config.rollout.max_rows)
         _check_built(config.engine, policy, sampler, reward)
         if config.monitor is not None and (model := reward.model) is not None:
-            monitor = Monitor(config.monitor, inputs.held_out, model.learner, model.encoder, config.seed)
+            monitor = Monitor(config.monitor, inputs.held_out, model, config.seed)
         undone.pop_all()  # everything is built: the engine stays open
         rollouts = RolloutSource(config.rollout, stream, encoder, sampler, rounds)
         models = policy, reference, reward

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from cooper_audit.report.report import write_report
 from cooper_audit.run.run_record import read_events, read_metrics, read_rollouts
 from cooper_audit.run.watch_rules import Firing, Watch
 from cooper_base.clock import Clock
+from cooper_base.closing import Closing
 from cooper_base.errors import EngineLost, InputError, show_users_frames
 from cooper_base.files.folder_lock import FolderLock, stop_on_signal
 from cooper_base.pace import ProgressLines
@@ -43,7 +44,7 @@ TERM_S = 8.0
 """Seconds that SIGTERM leaves for a checkpoint."""
 
 
-class CooperTrainer:
+class CooperTrainer(Closing):
     """Trains a policy and its reward model together.
 
     `CooperTrainer.from_config(config).fit()` is the whole of `cooper train`.
@@ -305,12 +306,6 @@ class CooperTrainer:
             self.recorder.close()
         finally:  # a sink may have something to write, and no room for it
             self.parts.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
 
     def request_stop(self) -> None:
         """Ask `fit` to end as on an interrupt. If a callback asks, the run counts as ended, not as interrupted."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type
 
+from cooper_base.closing import Closing
 from cooper_base.config.user_functions import EventLoop
 from cooper_base.data.answer import AnswerGroup
 from cooper_base.data.strict_json import check_values
@@ -277,7 +278,7 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
         return vars(self) | {"_opened": None, "_loop": None, "_reported_at": -math.inf}
 
 
-class RewardClient(_Client[Scored, Updated, dict[str, Any], None]):
+class RewardClient(_Client[Scored, Updated, dict[str, Any], None], Closing):
     """A reward that learns in another process: `score`, `update`, `save` and `load` as `CooperReward` has them.
 
     A request without a reply is sent again, because the server does nothing twice. Raises `RefusedError` (an
@@ -303,12 +304,6 @@ class RewardClient(_Client[Scored, Updated, dict[str, Any], None]):
         if self._opened is not None and self._loop is not None and self._process == os.getpid():
             self._loop.run(self._opened.aclose)
         self._opened = self._loop = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
 
     def _ask(self, call: Call, read: Callable[[dict[str, Any]], Any]) -> Any:
         call_or_reply: Any = call
