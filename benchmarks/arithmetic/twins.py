@@ -17,9 +17,9 @@ from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.twins import train_twin
 from cooper_lab.arithmetic.world import ASSETS, TWINS
 from cooper_rl import LabelledCompletion, load_policy, load_tokenizer
+from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.reward_input import RewardModelInput
-from cooper_rl.policy.evaluation_config import ScoringConfig
 from cooper_rl.reward.monitor import roc_auc
 
 LONGEST = 200
@@ -27,7 +27,7 @@ LONGEST = 200
 
 
 def measure(folder: Path, rows: list[LabelledCompletion], attacks: list[LabelledCompletion]) -> dict[str, float]:
-    config = ScoringConfig(model=str(folder), device="cpu", max_input_tokens=LONGEST)
+    config = ScorerConfig(model=str(folder), device="cpu", max_input_tokens=LONGEST)
     learner = TorchRewardModelLearner.from_config(config, 0, trainable=False)
     encoder = RewardModelInput.of(config, load_tokenizer(config.model))
     logits, attacked = (

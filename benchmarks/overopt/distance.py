@@ -16,7 +16,7 @@ from rich.table import Table
 from cooper_base.cli.console import named_models, stdout
 from cooper_base.data.labelled import read_labelled
 from cooper_base.errors import InputError
-from cooper_rl.policy.evaluation_config import ScoringConfig
+from cooper_rl.engines.config import ScorerConfig
 
 LABEL = "label"
 
@@ -31,7 +31,7 @@ def distances(data: list[str], folders: dict[str, str]) -> dict[str, dict[str, f
 
     rewards = {LABEL: np.array([row.label for row in rows])}
     for name, folder in folders.items():
-        rewards[name] = np.array(Scorer(ScoringConfig(model=folder)).logits(rows))
+        rewards[name] = np.array(Scorer(ScorerConfig(model=folder)).logits(rows))
     groups = np.array(questions, dtype=object)
     return {a: {b: starc_distance(rewards[a], rewards[b], groups) for b in rewards} for a in rewards}
 

@@ -25,7 +25,8 @@ from cooper_base.config.base import merge
 from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
 from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.config.user_functions import load_object
-from cooper_rl.policy.evaluation_config import EvalConfig, ScoringConfig
+from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.policy.evaluation_config import EvalConfig
 from cooper_rl.run_config import build_config, load_config
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.verifyrm.config import CollectConfig, VerifyRMConfig
@@ -47,7 +48,7 @@ MINIMAL: dict[str, Any] = {
     "evaluation": {"every": 20},
 }
 """A minimal run, completed by the section that a page shows."""
-SETTINGS_OF = {"eval": EvalConfig, "verifyrm train": VerifyRMConfig, "verifyrm bench": ScoringConfig}
+SETTINGS_OF = {"eval": EvalConfig, "verifyrm train": VerifyRMConfig, "verifyrm bench": ScorerConfig}
 """The record of the settings among a command's arguments."""
 CHEAP = {"config", "verify", "runs", "report"}
 """Commands that run; of all others the words and the settings are read. An arena with a file is planned, not run."""

@@ -16,7 +16,7 @@ from cooper_base.errors import InputError
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl.adapters.audit.retrain import retrained_grade
 from cooper_rl.adapters.graders.reward_model import RewardModelGrader
-from cooper_rl.policy.evaluation_config import ScoringConfig
+from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.verifyrm.config import VerifyRMConfig
 from cooper_verify.rules.kinds.exact import ExactRule
 from cooper_verify.rules.verifier import Verifier
@@ -42,7 +42,7 @@ def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_m
     model = {"model": str(tiny_models / "reward_model"), "max_input_tokens": 160}
 
     def graders():
-        return {"exact": Verifier(ExactRule()), "rm": RewardModelGrader(ScoringConfig.model_validate(model))}
+        return {"exact": Verifier(ExactRule()), "rm": RewardModelGrader(ScorerConfig.model_validate(model))}
 
     grades = {(one.grader, one.window): one for one in graded(result, windows_to_grade(result), graders())}
     assert [*grades] == [

@@ -20,7 +20,7 @@ from cooper_lab.benchmarks.bench import (
 )
 from cooper_lab.benchmarks.bench_report import markdown, mean_attack_rate, write_bench
 from cooper_rl.adapters.graders.reward_model import RewardModelGrader
-from cooper_rl.policy.evaluation_config import ScoringConfig
+from cooper_rl.engines.config import ScorerConfig
 from cooper_verify.grader import Asked, Grader, Opinion
 from cooper_verify.graders.judge import ChatJudgeConfig, JudgeGrader
 from cooper_verify.rules.kinds.maths import RuleVerifier
@@ -261,7 +261,7 @@ def test_rows_of_verifierbench_have_three_classes(tmp_path):
 
 
 def test_a_reward_model_scores_like_in_training_and_rejects_rows_that_do_not_fit(tiny_models):
-    config = ScoringConfig(model=str(tiny_models / "reward_model"), device="cpu", max_input_tokens=120)
+    config = ScorerConfig(model=str(tiny_models / "reward_model"), device="cpu", max_input_tokens=120)
     method = RewardModelGrader(config)
     labelled = [row.labelled for row in rows(4)] + [LabelledCompletion("a" * 400, "7", "7", 1.0)]
     opinions = method.grade([Asked.about(row.question, row.answer, row.completion) for row in labelled])

@@ -13,7 +13,7 @@ from cooper_lab.benchmarks.candidates import Candidates
 from cooper_lab.benchmarks.rows import SECTIONS
 from cooper_lab.benchmarks.scoring import Scorer
 from cooper_rl.cli.verifyrm import verifyrm
-from cooper_rl.policy.evaluation_config import ScoringConfig
+from cooper_rl.engines.config import ScorerConfig
 
 
 def problem(scores: list[float], right: int = 1, subset: str = "all", id: str = "0") -> Candidates:
@@ -183,7 +183,7 @@ def test_a_reward_model_is_measured_and_a_judge_is_refused(tiny_models, tmp_path
     options = ["bench", data, "--benchmark", "rewardbench2", "--out", tmp_path / "out"]
     cooper(*options, "--reward-model", f"tiny={model}")
     found = json.loads((tmp_path / "out" / "benchmark.json").read_text())["models"]["tiny"]
-    scorer = Scorer(ScoringConfig(model=str(model)))
+    scorer = Scorer(ScorerConfig(model=str(model)))
     texts = [(str(i + 1), "7", "9") for i in range(3)]
     expected = [
         scorer.logits([LabelledCompletion(f"{i}+1=", "", text, 0) for text in row]) for i, row in enumerate(texts)

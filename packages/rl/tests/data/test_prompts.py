@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
-from cooper_rl.data.chat_rendering import apply_chat_template
+from cooper_rl.data.chat_rendering import rendered_each
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_verify.problems.config import PromptConfig
 
@@ -132,4 +132,4 @@ def test_chats_are_rendered_as_transformers_renders_them(options):
         [{"role": "user", "content": "1"}, {"role": "assistant", "content": "", "tool_calls": [call]}],
     ][: 2 if "continue_final_message" in options else 3]
     expected = [coder.apply_chat_template(chat, tokenize=False, **options) for chat in chats]
-    assert apply_chat_template(coder, [(chat, options) for chat in chats]) == expected
+    assert rendered_each(coder, [(chat, options) for chat in chats]) == expected

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from cooper_lab.benchmarks.candidates import Candidates
 from cooper_rl import InputError, LabelledCompletion
+from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.reward_input import RewardModelInput
-from cooper_rl.policy.evaluation_config import ScoringConfig
 
 CHUNK = 16
 """Problems scored between two reports of progress."""
@@ -15,7 +15,7 @@ CHUNK = 16
 class Scorer:
     """A reward model, loaded once."""
 
-    def __init__(self, config: ScoringConfig) -> None:
+    def __init__(self, config: ScorerConfig) -> None:
         self._learner = TorchRewardModelLearner.from_config(config, 0, trainable=False)
         self._encoder = RewardModelInput.of(config, self._learner.tokenizer)
 

@@ -74,8 +74,8 @@ def bench_methods(
     from cooper_lab.benchmarks.bench_report import HTML, MARKDOWN, markdown, write_bench
     from cooper_lab.benchmarks.verifybench import beside_published, file_of
     from cooper_rl.adapters.graders.reward_model import RewardModelGrader
+    from cooper_rl.engines.config import ScorerConfig
     from cooper_rl.engines.local.device import set_threads
-    from cooper_rl.policy.evaluation_config import ScoringConfig
     from cooper_verify.grader import Grader
     from cooper_verify.graders.written import open_grader
     from cooper_verify.rules.verifier import Verifier
@@ -85,7 +85,7 @@ def bench_methods(
     methods: dict[str, Grader] = {} if no_rule else {"rule": Verifier(rule_from(rule, workers))}
     folders = named_models(reward_model or [], taken=["judge", *methods])
     for name, folder in folders.items():
-        methods[name] = RewardModelGrader(record_from(ScoringConfig, {"model": folder}, settings), threads)
+        methods[name] = RewardModelGrader(record_from(ScorerConfig, {"model": folder}, settings), threads)
     kinds = {name: "rule" if name == "rule" else "reward_model" for name in methods}
     if judge is not None:
         methods["judge"], kinds["judge"] = open_grader(str(judge)), "judge"
@@ -137,10 +137,10 @@ def _measure_benchmark(
 
 
 def _scorer(folder: str, settings: Sequence[str], threads: int | None) -> "Scorer":
+    from cooper_rl.engines.config import ScorerConfig
     from cooper_rl.engines.model_folder import check_reward_model_folder
-    from cooper_rl.policy.evaluation_config import ScoringConfig
 
-    config = record_from(ScoringConfig, {"model": folder}, settings)
+    config = record_from(ScorerConfig, {"model": folder}, settings)
     check_reward_model_folder(folder, config.kind)
 
     from cooper_lab.benchmarks.scoring import Scorer

@@ -43,7 +43,7 @@ RECORDS = {
     Command.verifyrm_train: "cooper_rl.verifyrm.config:VerifyRMConfig",
     Command.verifyrm_collect: "cooper_rl.verifyrm.config:CollectConfig",
     Command.verifyrm_label: "cooper_verify.graders.judge:JudgeFile",
-    Command.verifyrm_bench: "cooper_rl.policy.evaluation_config:ScoringConfig",
+    Command.verifyrm_bench: "cooper_rl.engines.config:ScorerConfig",
 }
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_base.data.text import one_line
-from cooper_base.errors import InputError, value_or_raise
+from cooper_base.errors import InputError
 from cooper_verify.rules.child import FROM_OUTSIDE, TRIES, SharedProcess, limit, limit_cpu, reply_to_parent
 
 MOST_CHARACTERS = 1_000_000
@@ -54,17 +54,10 @@ def chat_without_template(model: str, section: str) -> InputError:
     )
 
 
-def apply_chat_template(tokenizer: Any, chats: Sequence[tuple[Chat, Mapping[str, Any]]]) -> list[str]:
-    """For each chat with its options, the text that `tokenizer.apply_chat_template(chat, tokenize=False, **options)`
-    gives.
-
-    Raises ChatFault if the template fails, or needs more than `CPU_SECONDS`, `MEMORY_MIB` or `MOST_CHARACTERS` for one.
-    """
-    return [value_or_raise(rendered) for rendered in rendered_each(tokenizer, chats)]
-
-
 def rendered_each(tokenizer: Any, chats: Sequence[tuple[Chat, Mapping[str, Any]]]) -> list[str | ChatFault]:
-    """What `apply_chat_template` gives for each chat, or the fault that it raises: a chat costs no other its text.
+    """For each chat with its options, the text that `tokenizer.apply_chat_template(chat, tokenize=False, **options)`
+    gives; or the fault of a template that fails, or needs more than `CPU_SECONDS`, `MEMORY_MIB` or `MOST_CHARACTERS`
+    for it: a chat costs no other its text.
 
     Raises ChatFault for a template that the tokenizer does not have.
     """

@@ -58,7 +58,7 @@ class PromptEncoder:
         if not self.chat:
             return ["\n\n".join(message["content"] for message in chat) for chat in chats]
         remedy = f"if it does not support the system role, leave {self._settings}.system empty"
-        return _rendered_chats(self.tokenizer, chats, self.config.chat_arguments, remedy)
+        return rendered_chats(self.tokenizer, chats, self.config.chat_arguments, remedy)
 
     def encode(self, problem: Problem, shown: str = "") -> list[int]:
         """The token ids of `text`, to which the policy appends a completion."""
@@ -149,26 +149,16 @@ def render_chat(
 
     Raises InputError, with the `remedy`, if the template rejects it.
     """
-    return render_chats(tokenizer, [messages], arguments, remedy)[0]
+    return value_or_raise(rendered_chats(tokenizer, [messages], arguments, remedy)[0])
 
 
-def render_chats(
+def rendered_chats(
     tokenizer: PreTrainedTokenizerBase,
     chats: Sequence[Sequence[Mapping[str, Any]]],
     arguments: Mapping[str, Any] | None = None,
     remedy: str = "",
-) -> list[str]:
-    """What `render_chat` gives for each chat, faster. Raises InputError as it does."""
-    return [value_or_raise(text) for text in _rendered_chats(tokenizer, chats, arguments, remedy)]
-
-
-def _rendered_chats(
-    tokenizer: PreTrainedTokenizerBase,
-    chats: Sequence[Sequence[Mapping[str, Any]]],
-    arguments: Mapping[str, Any] | None,
-    remedy: str,
 ) -> list[str | InputError]:
-    """What `render_chat` gives for each chat, or the error that it raises."""
+    """What `render_chat` gives for each chat, or the error that it raises; faster than one by one."""
     if not tokenizer.chat_template:
         return ["\n\n".join(message["content"] for message in chat) + "\n\n" for chat in chats]
     begun = [chat[-1]["role"] == "assistant" for chat in chats]

@@ -1,4 +1,4 @@
-"""Settings for measuring a reward model, alone or during a run, and the rows that a run measures it on."""
+"""Settings of `cooper eval`: what a model is measured on, and how."""
 
 from typing import Annotated
 
@@ -6,15 +6,10 @@ from pydantic import Field
 
 from cooper_base.config.base import Config
 from cooper_rl.engines import EngineConfig
-from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.rule import RULES, RuleConfig
-
-
-class ScoringConfig(ScorerConfig):
-    """A reward model that only scores."""
 
 
 class EvaluationEngine(Config):

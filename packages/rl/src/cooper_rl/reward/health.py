@@ -43,14 +43,15 @@ def signs_without_verdict(context: StepContext) -> Metrics:
     metrics: Metrics = {}
     kept: Sequence[Sequence[bool]] = [[] for _ in silent]
     if context.model_reads_reference:
-        logits = context.logits.rows()
-        accepted = [[place for place, logit in enumerate(row) if logit > 0] for row in logits]
-        kept = _kept(context, "probed", [places[:PROBED] for places in accepted])
-    for where, chosen in (("heard", heard), ("silent", silent)):  # an empty group is neither
-        groups = list(compress(context.groups, chosen))
+        accepted = [[place for place, logit in enumerate(row) if logit > 0] for row in context.logits.rows()]
+        chosen = [places[:PROBED] for places in accepted]
+        swapped = _logits_under(context, "swapped probed", chosen, _far_references(context, chosen))
+        kept = [[logit > 0 for logit in row] for row in swapped]
+    for where, marks in (("heard", heard), ("silent", silent)):  # an empty group is neither
+        groups = list(compress(context.groups, marks))
         if groups:
             metrics[f"rollout/agreement_{where}"] = sum(map(agreement, groups)) / len(groups)
-        probed = [is_kept for row in compress(kept, chosen) for is_kept in row]
+        probed = [is_kept for row in compress(kept, marks) for is_kept in row]
         if probed:
             metrics[f"reward_model/kept_when_swapped_{where}"] = sum(probed) / len(probed)
     return metrics
@@ -131,12 +132,6 @@ def _scores_under_others(
             for place, logit in zip(places, logits, strict=False):
                 row[place] = logit
     return context.ragged(context.logits.flat.new_tensor([logit for row in scores for logit in row]).sigmoid())
-
-
-def _kept(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> Sequence[Sequence[bool]]:
-    """For the `chosen` answers of each group, whether they are accepted under the reference of another problem."""
-    logits = _logits_under(context, f"swapped {what}", chosen, _far_references(context, chosen))
-    return [[logit > 0 for logit in row] for row in logits]
 
 
 def _logits_under(

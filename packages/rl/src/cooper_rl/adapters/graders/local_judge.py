@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
-from cooper_base.errors import InputError
+from cooper_base.errors import InputError, value_or_raise
 from cooper_rl.adapters.graders.config import LocalJudgeConfig
-from cooper_rl.data.prompts import render_chats
+from cooper_rl.data.prompts import rendered_chats
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.yes_no import NO, YES
@@ -34,7 +34,7 @@ class LocalJudge(Judge):
         most = self._config.max_completion_chars
         chats = [judge_chat(problem.question, problem.answer, text, most) for problem, text in answers]
         special = not self._tokenizer.chat_template
-        texts = render_chats(self._tokenizer, chats)
+        texts: list[str] = [value_or_raise(text) for text in rendered_chats(self._tokenizer, chats)]
         prompts = [list(self._tokenizer.encode(text, add_special_tokens=special)) for text in texts]
         room = self._sampler.room(self._config.max_tokens)
         fits = [i for i, prompt in enumerate(prompts) if room is None or len(prompt) <= room]

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from cooper_base.config.user_functions import load_object
-from cooper_base.errors import InputError
-from cooper_rl.data.chat_rendering import ChatFault, apply_chat_template
+from cooper_base.errors import InputError, value_or_raise
+from cooper_rl.data.chat_rendering import ChatFault, rendered_each
 from cooper_rl.data.prompts import PromptEncoder
 
 
@@ -67,7 +67,7 @@ class ChatSyntax:
 
     def _render(self, messages: Sequence[Mapping[str, Any]], add_generation_prompt: bool) -> str:
         options = {**self._arguments, "add_generation_prompt": add_generation_prompt}
-        return apply_chat_template(self._tokenizer, [(messages, options)])[0]
+        return value_or_raise(rendered_each(self._tokenizer, [(messages, options)])[0])
 
 
 _NO_TOOLS = "the chat template cannot show a tool's result; use a model for tools, or set rollout.tool_syntax"

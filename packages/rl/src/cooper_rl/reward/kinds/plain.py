@@ -1,4 +1,4 @@
-"""The plain rewards: the rule's verdict, a reward model's score, and weighted sums."""
+"""The plain rewards: the rule's verdict, a reward model's score, what an environment returned, and weighted sums."""
 
 from __future__ import annotations
 
@@ -50,6 +50,21 @@ class RewardModelReward(RewardConfig):
         """Probabilities or logits, with both as the parts `reward_model` and `logit`."""
         rewards = context.logits if self.pays == "logit" else context.probabilities
         return Scores(rewards, context.model_parts)
+
+
+@REWARDS.register
+class EnvironmentReward(RewardConfig):
+    """What the environment's `get_reward()` returned, as it is. There is no opinion where it returned nothing."""
+
+    needs_reference: ClassVar[bool] = False
+    reads_environment: ClassVar[bool] = True
+    kind: Literal["environment"] = "environment"
+
+    def score(self, context: StepContext) -> Scores:
+        """Any finite numbers or NaN, with the part `environment` (the reward)."""
+        rewards = [answer.reward for group in context.groups for answer in group.answers]
+        paid = context.ragged([math.nan if reward is None else reward for reward in rewards])
+        return Scores(paid, {"environment": paid})
 
 
 class WeightedSum:
