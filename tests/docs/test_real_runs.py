@@ -4,7 +4,7 @@ from collections import Counter
 
 from benchmarks.real_runs.results import BEGIN, LONG_PAGE, PAGE, TABLES, correlation, filled, load
 
-from cooper_audit.run.evidence import ACCUSED
+from cooper_audit.run.finding import ACCUSED
 from repository import ROOT
 
 

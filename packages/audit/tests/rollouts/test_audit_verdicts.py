@@ -149,7 +149,7 @@ def test_the_onset_is_no_earlier_fall_from_which_the_check_recovered():
         sums = {"rows": 10, "judged": 10, "reward": step, "characters": 10}
         sums |= {"accepted": accepted, "literal": accepted, "lenient": accepted}
         row = [float(sums.get(name, 0)) for name in COLUMNS]
-        groups.add(step, [GroupSums(f"{step} {problem}", "", row, (), (), ()) for problem in range(20)])
+        groups.add(step, [GroupSums(f"{step} {problem}", "", row, (), (), (), ()) for problem in range(20)])
     low, high = finding_of(groups).onset or (0, 0)
     assert 11 <= low <= 16 <= high <= 17
 
@@ -215,7 +215,7 @@ def test_a_hack_in_one_kind_of_problem_is_found_where_all_together_show_none():
             sums |= {"reward": reward, "rejected_reward": reward / 8 * (8 - accepted)}
             sums |= {"accepted_reward": reward / 8 * accepted, "characters": 8 * (300 if long else 50 + problem)}
             columns = [float(sums.get(name, 0)) for name in COLUMNS]
-            rows.append(GroupSums(f"{step} {problem}", "", columns, (), (), ()))
+            rows.append(GroupSums(f"{step} {problem}", "", columns, (), (), (), ()))
         groups.add(step, rows)
     found = finding_of(groups)
     assert found.state == "hacked"

@@ -93,7 +93,7 @@ def audit_rollouts(
     from cooper_audit.rollouts.formats import chosen_format
     from cooper_audit.rollouts.labels import read_labels
     from cooper_audit.rollouts.references import read_references
-    from cooper_audit.run.evidence import ACCUSED
+    from cooper_audit.run.finding import ACCUSED
 
     if fail_on not in ("hacked", "never"):
         raise InputError(f"--fail-on {fail_on!r}: write hacked or never")

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,22 +12,21 @@ from typing import Any
 import yaml
 
 from cooper_audit.rollouts.formats import PLAIN
-from cooper_audit.rollouts.labels import Labels, label_key
+from cooper_audit.rollouts.labels import Labels, label_key, write_to_label
 from cooper_audit.rollouts.reading import Choose, Decode, Source, read_steps
 from cooper_audit.rollouts.references import References
-from cooper_audit.rollouts.rollout import Rollout, digest_of, short_hash
-from cooper_audit.rollouts.suspicion import suspicions, unread_form
+from cooper_audit.rollouts.rollout import Rollout, digest_of, recorded, short_hash, step_file
+from cooper_audit.rollouts.suspicion import leaked, suspicions, unread_form
 from cooper_audit.run.change_points import WINDOW
-from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
+from cooper_audit.run.evidence import finding_of
+from cooper_audit.run.finding import ACCUSED, Finding
 from cooper_audit.run.lenient import ends_in, otherwise, unexplained
 from cooper_audit.run.pay_tracks import BESIDE, LEVEL, PAY
 from cooper_audit.run.table import ALL_COLUMNS, COLUMNS, Groups, GroupSums, JudgedRow, payment_shares, sums_of
 from cooper_audit.run.verdict import name_of, said_line
 from cooper_base.config.base import Config
 from cooper_base.data.problem import Problem
-from cooper_base.data.readers import read_file
 from cooper_base.data.verdict import Verdict
-from cooper_base.errors import InputError
 from cooper_base.files.durable import by_step
 from cooper_base.files.journal import Journal
 from cooper_base.files.owned_folder import OwnedFolder
@@ -39,8 +38,6 @@ from cooper_verify.rules.rule import RULES, Rule, RuleConfig, verdict_metrics
 from cooper_verify.rules.verifier import Verifier
 
 SAMPLE = 256
-TO_LABEL = 40
-"""Completions to label by hand, half of them of the first steps and half of the last."""
 COMMAND = "cooper audit"
 DIGITS = 9
 """Digits behind the point of a group's sum of rewards: that of rewards normalised by group is 0, and not their
@@ -159,7 +156,7 @@ def _audit(
             for later in [kept_step for kept_step in kept if kept_step >= step]:  # the run was resumed before it
                 del kept[later], metrics[later]
             key = f"{settings} {step} {digest_of(rows)}"
-            if (done := journal.get(key)) is None or not folder.holds(_path(out, step), done["file"]):
+            if (done := journal.get(key)) is None or not folder.holds(step_file(out, step), done["file"]):
                 _withdraw(folder)
                 done = _audited(step, rows, options, verifier, folder)
                 journal.put(key, done)
@@ -176,24 +173,28 @@ def _audit(
     ungraded = _ungraded(source, kept)
     for step in kept:
         metrics[step] |= {UNGRADED: ungraded.get(step, 0.0)}
-    finding = finding_of(groups)
-    finding = replace(
-        finding, guards=(*finding.guards, *_seen_in_texts(out, sorted(kept), finding, bool(groups.scored)))
-    )
+    finding = _with_texts(finding_of(groups), out, sorted(kept), bool(groups.scored))
     if not source.has_steps:
         finding = replace(finding, state="unknown", sentence=NO_STEPS, guards=(), onset=None)
     basis = finding.basis(_check(options, len(groups.scored), round(sum(_rows_by_step(kept).values()))))
     _write_run(folder, metrics, finding, basis, source, options)
-    to_label = None if groups.scored else _write_to_label(folder)
+    to_label = None if groups.scored else write_to_label(folder)
     return Audit(out, finding, source, sorted(kept), len(groups.scored), to_label, basis, ungraded)
 
 
-def _seen_in_texts(out: Path, steps: Sequence[int], finding: Finding, checked: bool) -> list[str]:
-    """What only texts say: the form that a check does not read; without a check, what became frequent and is paid."""
-    if not checked:
-        return list(map(str, suspicions(recorded(out, steps))))
-    is_unread = any(guard.startswith(("Unread form", "Format drift")) for guard in finding.guards)
-    return [form] if is_unread and (form := unread_form(recorded(out, steps[-WINDOW:]))) else []
+def _with_texts(finding: Finding, out: Path, steps: Sequence[int], checked: bool) -> Finding:
+    """The finding with what only texts say: answers that stand in the prompts, so that right ones may be copies; the
+    form that a check does not read; of what it does not judge, what became frequent and is paid.
+    """
+    guards = {guard.split(":")[0] for guard in finding.guards}
+    if finding.state in ("healthy", "nothing learned") and (leak := leaked(recorded(out, steps[-WINDOW:]))):
+        return replace(finding, state="unknown", guards=(*finding.guards, leak))
+    if not checked or "Not judged" in guards:
+        rows = (row for row in recorded(out, steps) if not is_judged(row["verdict"]))
+        return replace(finding, guards=(*finding.guards, *map(str, suspicions(rows))))
+    if guards & {"Unread form", "Format drift"} and (form := unread_form(recorded(out, steps[-WINDOW:]))):
+        return replace(finding, guards=(*finding.guards, form))
+    return finding
 
 
 def _check(options: Options, checked: int, rows: int) -> str:
@@ -236,10 +237,6 @@ def _results(folder: OwnedFolder) -> list[Path]:
     return [folder.path / name for name in RESULTS]
 
 
-def _path(out: Path, step: int) -> Path:
-    return out / "rollouts" / f"{step:06d}.jsonl"
-
-
 def _audited(
     step: int, rows: Sequence[Rollout], options: Options, verifier: Rule, folder: OwnedFolder
 ) -> dict[str, Any]:
@@ -267,9 +264,9 @@ def _audited(
             scored += [[row.reward, v == "correct"] for row, v in zip(group, said, strict=True) if is_judged(v)]
             lines.append(_line(group, advantages, said, options.text))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    sha256 = folder.write(_path(folder.path, step), text)
+    sha256 = folder.write(step_file(folder.path, step), text)
     metrics = _metrics(rows, by_group, verdict_rows)
-    metrics |= payment_shares([(group.kind, group.right, group.wrong) for group in sums])
+    metrics |= payment_shares([(group.kind, [*group.right, *group.otherwise], group.wrong) for group in sums])
     return {"metrics": metrics, "groups": sums, "scored": scored, "file": sha256}
 
 
@@ -344,11 +341,21 @@ def _ends_of(judged: Sequence[tuple[Rollout, Verdict]]) -> list[tuple[bool, bool
     return [
         (
             any(ends_in(row.answer.text, reference, row.question) for reference in row.references),
-            otherwise(row.answer.text, row.references, row.question) if verdict == "unparsed" else None,
+            _otherwise(row) if verdict == "unparsed" else None,
             short_hash(word) if (word := unexplained(row.answer.text, [row.question, *row.references])) else "",
         )
         for row, verdict in judged
     ]
+
+
+def _otherwise(row: Rollout) -> bool | None:
+    """Whether the final reply states a right answer in another form. Where it does not hold the right one and an
+    earlier reply may, as before the user's thanks, nobody knows.
+    """
+    said = otherwise(row.answer.text, row.references, row.question, is_cut=row.cut is True)
+    earlier = [turn["content"] for turn in (row.answer.messages or ())[:-1] if turn["role"] == "assistant"]
+    is_open = any(otherwise(text, row.references, row.question) is not False for text in earlier)
+    return None if said is False and is_open else said
 
 
 def is_judged(verdict: Verdict) -> bool:
@@ -457,39 +464,3 @@ def _write_run(
     }
     for name, text in texts.items():
         folder.write(folder.path / name, text)
-
-
-def recorded(out: Path, steps: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """The checked rows of some steps as they are in the folder."""
-    for step in steps:
-        path = _path(out, step)
-        for row in read_file(path) if path.exists() else ():
-            group = row.fields
-            problem = {name: group[name] for name in ("problem", "question", "answer", "prompt")}
-            yield from ({"step": step, **problem, **completion} for completion in group["completions"])
-
-
-def _write_to_label(folder: OwnedFolder) -> Path:
-    """Paid completions of the first and of the last steps, half of each, for somebody to label. Labels that somebody
-    has written are kept: another sample goes into another file.
-    """
-    out = folder.path
-    steps = list(by_step(out / "rollouts", ".jsonl"))
-    width = max(1, min(5, len(steps) // 2))
-    rows = []
-    for part in (steps[:width], steps[-width:]):
-        candidates = {label_key(row["prompt"], row["text"]): row for row in recorded(out, part)}  # one label a text
-        rows += [candidates[key] for key in sorted(candidates)[: TO_LABEL // 2]]
-    rows.sort(key=lambda row: label_key(row["text"], row["prompt"]))  # so that the order tells nothing
-    named = [
-        {"label": None, "question": row["prompt"], "completion": row.get("transcript", row["text"])} for row in rows
-    ]
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in named)
-    for name in ("to_label.jsonl", f"to_label-{short_hash(text)}.jsonl"):
-        path = out / name
-        if not path.exists() or folder.owns(path):
-            folder.write(path, text)
-            return path
-        if [row.fields.get("completion") for row in read_file(path)] == [row["completion"] for row in named]:
-            return path
-    raise InputError(f"{path}: holds labels of other completions; move it to another place")

@@ -83,7 +83,7 @@ class Format:
     not_paid: frozenset[str] = frozenset()
     """Numbers that are no rewards, where the reward is `$others`."""
     steps_overlap: bool = False
-    """Whether rows of a step may be in several folders of a run."""
+    """Whether rows of a step may be in several folders of a run, or in several tables of a tracker."""
     given: Mapping[str, str] = field(default_factory=dict)
     """The paths that the user gave, which some row must have."""
 
@@ -213,7 +213,7 @@ FORMATS = (
         left_out=r"_metadata\.jsonl",
     ),
     # what slime, AReaL and TRL's asynchronous GRPO log to trackio; a version of the policy stands for the step
-    _format("trackio", "trackio_trace metadata", _TRACE, unroll=chats_in("trackio_trace")),
+    _format("trackio", "trackio_trace metadata", _TRACE, unroll=chats_in("trackio_trace"), steps_overlap=True),
     # its training data are pickles, its evaluations are not
     _format(
         "skyrl",
@@ -243,7 +243,7 @@ _NAMES = {
     "completion": "completion response output generation model_output model_response model_answer generated_text "
     "solution_str completions responses",
     "reward": f"{_PLAIN_REWARDS.replace('|', ' ')} rewards rm_score",
-    "step": f"{_PLAIN_STEPS.replace('|', ' ')} _step train/global_step",
+    "step": f"train/global_step {_PLAIN_STEPS.replace('|', ' ')} _step",
     "reference": f"{REFERENCE.replace('|', ' ')} gts label gt targets",
     "group": "group group_id prompt_id problem_id question_id example_id uid",
     "advantage": "advantage advantages",

@@ -9,9 +9,10 @@ from hashlib import blake2s
 from pathlib import Path
 from typing import Any
 
-from cooper_audit.rollouts.auditing import Audit, is_judged, recorded
+from cooper_audit.rollouts.auditing import Audit, is_judged
+from cooper_audit.rollouts.rollout import recorded
 from cooper_audit.rollouts.suspicion import phrases_of
-from cooper_audit.run.evidence import ACCUSED
+from cooper_audit.run.finding import ACCUSED
 from cooper_base.errors import InputError
 from cooper_verify.grader import Asked, Grader, in_chunks, opinions_of
 

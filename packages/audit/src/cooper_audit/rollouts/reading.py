@@ -194,7 +194,7 @@ def _of_one_writer(taken: Sequence[tuple["_File", list[Rollout]]], tracked: bool
     rows = [row for _, own in taken for row in own]
     if not rows:
         return rows
-    if tracked:
+    if tracked and not (source.format and source.format.steps_overlap):
         others, why = [row for row in rows if row.location != rows[0].location], "a row of a further table of its step"
         if others:
             source.leave_out(f"{why}, as an evaluation logs it", len(others))

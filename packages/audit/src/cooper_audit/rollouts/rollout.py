@@ -1,10 +1,13 @@
-"""A completion as it was read from what a trainer wrote, whatever the format."""
+"""A completion as it was read from what a trainer wrote, whatever the format, and as an audit keeps it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2s
+from pathlib import Path
+from typing import Any
 
 from cooper_base.data.answer import Answer
+from cooper_base.data.readers import read_file
 
 
 @dataclass(frozen=True)
@@ -39,3 +42,18 @@ def digest_of(rows: Sequence[Rollout]) -> str:
 def short_hash(*texts: str, size: int = 8) -> str:
     """A hash of texts, of `size` bytes in hexadecimal digits."""
     return blake2s("\0".join(texts).encode("utf-8", "replace"), digest_size=size).hexdigest()
+
+
+def step_file(out: Path, step: int) -> Path:
+    """Where an audit keeps the checked rows of a step."""
+    return out / "rollouts" / f"{step:06d}.jsonl"
+
+
+def recorded(out: Path, steps: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """The checked rows of some steps as they are in the folder."""
+    for step in steps:
+        path = step_file(out, step)
+        for row in read_file(path) if path.exists() else ():
+            group = row.fields
+            problem = {name: group[name] for name in ("problem", "question", "answer", "prompt")}
+            yield from ({"step": step, **problem, **completion} for completion in group["completions"])

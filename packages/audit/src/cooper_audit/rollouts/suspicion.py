@@ -109,8 +109,8 @@ def _traits(
         of_rows[place].add("is longer than most of the first steps, and than its group")
     was, now = (Counter(trait for i in np.flatnonzero(part) for trait in of_rows[i]) for part in (early, late))
     rises = {trait: count / late.sum() - was[trait] / early.sum() for trait, count in now.items()}
-    names = [trait for trait in sorted(rises, key=lambda trait: (-rises[trait], trait)) if rises[trait] >= RISEN / 2]
-    names = names[:MOST_TRAITS]
+    order = sorted(rises, key=lambda trait: (-rises[trait], -sum(map(str.isalpha, trait)), trait))  # the most words
+    names = [trait for trait in order if rises[trait] >= RISEN / 2][:MOST_TRAITS]
     return names, np.array([[float(name in traits) for name in names] for traits in of_rows]).reshape(len(rows), -1)
 
 
@@ -169,15 +169,47 @@ def _alike(first: Float[ndarray, " N"], second: Float[ndarray, " N"]) -> bool:
 
 def unread_form(rows: Iterable[Mapping[str, Any]]) -> str:
     """The form in which most completions end that the check does not read, in a sentence; empty if it reads all."""
-    unread = [row["text"] for row in rows if row["verdict"] == "unparsed" and row["text"]]
+    rows = [row for row in rows if row["verdict"] == "unparsed" and row["text"]]
+    unread = [row["text"] for row in rows]
     if not unread:
         return ""
+    if (cut := sum(row.get("stop_reason") == "length" for row in rows)) > len(unread) / 2:
+        return (
+            f"Cut off: of {len(unread)} completions of the last steps that the check does not read, {cut} were cut off "
+            "at the length limit. A higher limit, or pay for shorter completions, would let them end."
+        )
     ends = Counter(" ".join(_NUMBERS.sub("0", text[-200:]).split()[-ENDING:]) for text in unread)
     form, count = ends.most_common(1)[0]
     return (
         f"Form: of {len(unread)} completions of the last steps that the check does not read, {count} end like {form!r} "
         "(0 stands for any number). A --rule whose patterns read it, or a prompt that asks for a box, would tell."
     )
+
+
+LEAKED = 0.5
+"""Where the answers to so many of the problems stand in their prompts, right completions may be copies."""
+_NAMES_AN_ANSWER = re.compile(
+    r"(?:answer|solution|reference|truth|label|target)s?(?:\s++is)?[\W_]{1,9}\Z", re.IGNORECASE
+)
+
+
+def leaked(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Whether prompts say the answers, as in `Reference: 12`, in a sentence; empty if few do."""
+    problems = {row["problem"]: row for row in rows}.values()
+    leaks = sum(any(_says(row["prompt"], one) for one in row["answer"].split(" or ") if one) for row in problems)
+    if not leaks > LEAKED * len(problems):
+        return ""
+    return (
+        f"Leaked: the prompts of {leaks} of the last {len(problems)} problems say the right answer behind a word such "
+        "as 'answer' or 'reference'. Right completions may be copies of it, which no check tells from solutions; take "
+        "it out of the prompts, and evaluate without it."
+    )
+
+
+def _says(prompt: str, answer: str) -> bool:
+    # behind `Answer yes or no` and `A/B/C` there are choices
+    places = (found.start() for found in re.finditer(rf"(?<!\w){re.escape(answer)}(?!\w|\s?(?:or\b|[/,|)]))", prompt))
+    return any(_NAMES_AN_ANSWER.search(prompt[max(0, place - 30) : place]) for place in places)
 
 
 def phrases_of(text: str) -> set[str]:

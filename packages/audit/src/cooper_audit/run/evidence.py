@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool
@@ -19,8 +18,19 @@ from cooper_audit.run.change_points import (
     course_of,
     halves_of,
 )
+from cooper_audit.run.finding import (
+    ACCUSED,
+    Finding,
+    State,
+    is_rise,
+    percent,
+    problems_asked,
+    signed,
+    unread_guard,
+)
 from cooper_audit.run.onset import onset_of_fall, onset_of_share, onset_windows
 from cooper_audit.run.payment import ERROR_OF_PAYMENT, SHARES, Payment, is_the_check, payment_of
+from cooper_audit.run.power import with_power
 from cooper_audit.run.table import COLUMNS, GARBLED, Groups, Table, Window
 from cooper_audit.run.windows import ends_of, shortest_window
 from cooper_audit.statistics import Estimate
@@ -40,50 +50,6 @@ FITS = 0.05
 """The least share of rows that a check accepts which fits the task, where most of what it accepts is not paid."""
 VANISHED = 0.1
 """A check or a reward below this share of its best has vanished."""
-State = Literal[
-    "hacked",
-    "recovered",
-    "wrong paid",
-    "right unpaid",
-    "part lost",
-    "broken",
-    "faults",
-    "nothing learned",
-    "healthy",
-    "unknown",
-]
-ACCUSED: tuple[State, ...] = ("hacked", "recovered", "wrong paid", "right unpaid")
-"""States in which the reward is at fault."""
-
-
-_SEEN = "Of a hundred runs in which nothing changed, at most one is called so."
-SURE: Mapping[State, str] = dict.fromkeys((*ACCUSED, "broken", "healthy"), f"How sure: {_SEEN}")
-"""How sure a verdict is, in words."""
-SURE |= {"nothing learned": "How sure: what is said of a hack holds for 99 of a hundred such runs."}
-NOT_SURE = "How sure: not at all. Neither a hack nor its absence is shown."
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What the evidence says."""
-
-    state: State
-    sentence: str
-    guards: tuple[str, ...] = ()
-    """What the verdict depends on, a sentence each."""
-    onset: tuple[int, int] | None = None
-    """The first step of the last window whose check is not significantly below its best, and the last step of the next
-    one, from which on all are."""
-    best: Window | None = None
-    last: Window | None = None
-    figures: Mapping[str, Estimate] = field(default_factory=dict)
-    """The changes from the best to the last window."""
-    problems: str = ""
-    """Which problems both windows ask."""
-
-    def basis(self, check: str) -> list[str]:
-        """What the verdict rests on, a sentence each: the check, the problems, and how sure it is."""
-        return [sentence for sentence in (check, self.problems, SURE.get(self.state, NOT_SURE)) if sentence]
 
 
 def finding_of(groups: Groups) -> Finding:
@@ -100,16 +66,7 @@ def finding_of_table(table: Table, paid_by_check: bool = False) -> Finding:
     """
     found = _finding_of_table(table, paid_by_check)
     found = found if found.state in (*ACCUSED, "broken") else replace(found, onset=None)
-    return found if found.problems else replace(found, problems=_asked(table, found.best, found.last))
-
-
-def _asked(table: Table, before: Window | None, after: Window | None) -> str:
-    """Which problems two windows ask; empty without them."""
-    if before is None or after is None:
-        return ""
-    first, last = (np.unique(table.problem_of[window.rows]) for window in (before, after))
-    same = len(np.intersect1d(first, last)) or "none"
-    return f"Problems: {before} ask {len(first)}, and {after} ask {len(last)}, {same} of them the same."
+    return found if found.problems else replace(found, problems=problems_asked(table, found.best, found.last))
 
 
 def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
@@ -123,8 +80,8 @@ def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
     first, last = ends_of(table, check)
     if paid_by_check and found.state != "broken":
         guard = (
-            "Not independent: the reward is one value where the check accepts and another where it rejects, so the "
-            "policy is paid by the check, which cannot convict itself. Give a check that the policy is not paid by, "
+            "Not independent: what a completion is paid says whether the check accepts it, so the policy is paid by "
+            "the check, which cannot convict itself. Give a check that the policy is not paid by, "
             "such as another --rule, or --labels."
         )
         return Finding("unknown", "The check is the reward.", (guard,), best=first, last=last)
@@ -166,12 +123,14 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
         guard = "Right ones lost: wrong answers are not paid more than before, so look for what fails in the reward."
         return Finding("right unpaid", sentence, (guard,), onset, before, after, figures)
     paid_wrong = ("paid_like_right", "possibly_rated")
-    if _is_rise(unread) and not _is_rise(table.change(*paid_wrong, before, after)):
-        return Finding("unknown", f"Answers are not read: {said}.", (_unread(unread),), onset, before, after, figures)
+    if is_rise(unread) and not is_rise(table.change(*paid_wrong, before, after)):
+        return Finding(
+            "unknown", f"Answers are not read: {said}.", (unread_guard(unread),), onset, before, after, figures
+        )
     if payment.is_of_harder_problems:
         guard = (
             "Harder problems: before, wrong answers were paid more often in groups with fewer right ones, and later "
-            f"groups have fewer, which may explain {_percent(min(payment.explained, 1.0))} of the rise. A judge that "
+            f"groups have fewer, which may explain {percent(min(payment.explained, 1.0))} of the rise. A judge that "
             "errs more often on harder problems does that, without a hack; the same problems at both ends, or an "
             "evaluation, would tell."
         )
@@ -180,78 +139,19 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
         guard = (
             "Answers not accepted: the rise is of problems to which the check accepts no answer, and these are paid no "
             "more often than answers are right elsewhere. A data set whose right answers it does not accept, such as "
-            "in other units, does that where more of it comes, or where the policy learns it. Read some of them; a "
-            "--rule that accepts what is right would tell."
+            "in other units, or whose references are wrong, does that where more of it comes, or where the policy "
+            "learns it. Read some of them; a --rule that accepts what is right, or right references, would tell."
         )
         return Finding("unknown", f"Wrong answers are paid more: {said}.", (guard,), onset, before, after, figures)
     sentence = f"The reward came to pay for wrong answers: {said}."
     if payment.is_over:
-        sentence += f" At the end {_percent(payment.at_end)} of it is."
+        sentence += f" At the end {percent(payment.at_end)} of it is."
         return Finding("recovered", sentence, (), None, before, after, figures)
     return Finding("wrong paid", sentence, (), onset, before, after, figures)
 
 
-def _is_rise(change: Estimate) -> bool:
-    """Whether a share rose, and by more than the margin."""
-    return change.low > 0 and change.mean > MARGIN
-
-
-def _unread(change: Estimate) -> str:
-    return (
-        f"Unread form: the share of completions in which the check finds no answer, though they may hold the right "
-        f"one, changed by {_signed(change)}. Read some of them: if most are wrong, --unread-wrong decides; if "
-        "right, have the prompt say how an answer is written, or give a --rule that reads this form."
-    )
-
-
 def _course(shares: Sequence[float]) -> str:
-    return f"{_percent(shares[0])} → {_percent(shares[1])}"
-
-
-def with_power(table: Table, found: Finding) -> Finding:
-    """What an audit says: "no hack" only where a wrong share of `MARGIN` in what is paid would have been seen. What the
-    check does not read, more than before, may be wrong and paid.
-    """
-    if found.state not in ("healthy", "nothing learned"):
-        return found
-    steps = np.unique(table.steps[table["judged"] > 0])
-    quarter = max(1, len(steps) // 4)
-    first, last = (table.window(int(part[0]), int(part[-1])) for part in (steps[:quarter], steps[-quarter:]))
-    seen, half = _unseen(table, first, last)
-    hidden = max(0.0, table.change_by_problem("unread", "possibly_rated", first.rows, last.rows, ERROR).mean)
-    unseen, found = min(seen + hidden, 1.0), replace(found, problems=_asked(table, first, last))
-    if unseen <= MARGIN:
-        rise = f"A hack that raises the wrong share of what is paid by more than {_percent(max(unseen, 0.01))}"
-        return replace(found, sentence=f"{found.sentence} {rise} would have been seen.")
-    guard = (
-        f"Power: by these rows the wrong share of what is paid may have risen by up to {_percent(unseen)}, so a hack "
-        "of that size would not be seen. "
-    )
-    if seen > MARGIN:
-        times = f", about {(half / MARGIN) ** 2:.1f} times as many" if math.isfinite(half) and half > MARGIN else ""
-        guard += f"More rows would tell{times}: more problems a step, more steps, or --sample all."
-    else:
-        unread = _unread(table.change_by_problem("unread", "judged", first.rows, last.rows, ERROR))
-        guard += f"It may be in what the check does not read. {unread}"
-    return replace(found, state="unknown", guards=(*found.guards, guard))
-
-
-def _unseen(table: Table, first: Window, last: Window) -> tuple[float, float]:
-    """By how much the wrong share of what is paid may have risen between two windows, and half its interval. A hack
-    raises that share and the paid share of what is wrong, so the one that allows less decides: problems that become
-    harder raise the first alone.
-    """
-    bounds = []
-    for (over, under), scale in (
-        (SHARES[1], 1.0),
-        (SHARES[0], table.share(SHARES[0][1], SHARES[1][1], last.rows)),
-    ):
-        rows = min(float(table[under][window.rows].sum()) for window in (first, last))
-        change = table.change_by_problem(over, under, first.rows, last.rows, ERROR)
-        half = scale * max(change.high - change.mean, -math.log(ERROR) / rows if rows else math.inf)
-        if math.isfinite(half):
-            bounds.append((max(0.0, scale * change.mean) + half, half))
-    return min(bounds, default=(1.0, math.inf))
+    return f"{percent(shares[0])} → {percent(shares[1])}"
 
 
 def _paid_accepted(table: Table, window: Window) -> float:
@@ -274,12 +174,14 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
         ("rejected reward", "rejected_reward", "rejected"),
     ):
         figures[name] = table.change(over, under, best, last)
-    said = f"the check accepted {_percent(course.start)} at the start, {_percent(course.best)} at its best ({best})"
-    said += f" and {_percent(course.end)} at the end"
+    # where problems come again, the shares are corrected for how hard these are
+    start, top, end = (percent(min(max(share, 0.0), 1.0)) for share in (course.start, course.best, course.end))
+    said = f"the check accepted {start} at the start, {top} at its best ({best}) and {end} at the end"
     if course.state in ("healthy", "nothing learned"):
         why = "The check rose" if course.state == "healthy" else "The check did not change by more than chance"
         return Finding(course.state, f"{why}; {said}.", (), None, best, last, figures)
-    if other := _harder(table, course, said, (best, last), figures, error):
+    other = _harder(table, course, said, (best, last), figures, error)
+    if other := other or _other_references(table, best, last, said):
         return other
     onset = onset_of_fall(table, shortest, course.spans, payment)
     lenient = course_of(table.judged_series("lenient", shortest), reward, shortest, error)
@@ -293,8 +195,8 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
     if payment is not None and payment.right_lost:
         return Finding("nothing learned", f"The reward no longer pays right answers: {said}.")
     sentence = (
-        f"From {best} to {last} the reward rose by {_signed(course.reward)} while the check fell by "
-        f"{_signed(course.check)}; {said}."
+        f"From {best} to {last} the reward rose by {signed(course.reward)} while the check fell by "
+        f"{signed(course.check)}; {said}."
     )
     if course.state == "recovered":
         sentence += " It is no longer down."
@@ -314,24 +216,42 @@ def _harder(
     by_problem = table.change_by_problem("accepted", "judged", best.rows, last.rows, error)
     if not by_problem.high < 0:
         guard = (
-            f"Few problems: by the problem, the check changed by {_signed(by_problem)}. Neighbouring steps ask the "
+            f"Few problems: by the problem, the check changed by {signed(by_problem)}. Neighbouring steps ask the "
             "same problems, and later ones others; more problems, or the same ones at both ends, would tell."
         )
         return Finding("unknown", f"The check fell on few problems; {said}.", (guard,), None, best, last, figures)
     unread = figures["unread"]
     may_explain = unread.low > 0 and unread.mean >= max(MARGIN, -course.check.mean / 2)
-    if may_explain and not _is_rise(table.change("surely_wrong", "judged", best, last)):
-        guard = _unread(unread)
+    if may_explain and not is_rise(table.change("surely_wrong", "judged", best, last)):
+        guard = unread_guard(unread)
         return Finding("unknown", f"Answers are not read: {said}.", (guard,), None, best, last, figures)
     same = table.paired(last, best.last)
     if same.high > -MARGIN / 2:
         state = "healthy" if same.low > LEARNED else "nothing learned"
         guard = (
             f"Same problems: the problems of {last} were asked before, and since then the share of right answers to "
-            f"them changed by {_signed(same)}. The fall is that these problems are harder."
+            f"them changed by {signed(same)}. The fall is that these problems are harder."
         )
         return Finding(state, f"The problems became harder: {said}.", (guard,), None, best, last, figures)
     return None
+
+
+def _other_references(table: Table, best: Window, last: Window, said: str) -> Finding | None:
+    """Whether most problems of the later window have references of a form that hardly any earlier one has: then the
+    check may not fit these. None if not.
+    """
+    kinds, judged = table["kind"], table["judged"]
+    before, counts = np.unique(kinds[best.rows], return_counts=True)
+    is_new = ~np.isin(kinds, before[counts > VANISHED * counts.sum()])
+    share = float(judged[last.rows & is_new].sum() / judged[last.rows].sum())
+    if share <= CLOSED:
+        return None
+    guard = (
+        f"Other references: of the completions of {last}, {percent(share)} have a reference of a form that hardly any "
+        f"of {best} has. Whether the check reads these as well, or their answers are worse, nothing says; read some, "
+        "or give a --rule that fits both."
+    )
+    return Finding("unknown", f"The check fell on references of another form; {said}.", (guard,), None, best, last)
 
 
 def _drift(lenient: State, figures: Mapping[str, Estimate]) -> tuple[State, str, str]:
@@ -340,9 +260,9 @@ def _drift(lenient: State, figures: Mapping[str, Estimate]) -> tuple[State, str,
     is_down = figures["lenient"].high < 0
     did = "less" if is_down else "not"
     guard = (
-        f"Format drift: the check fell by {_signed(figures['check'])}, but the answers did {did}: "
+        f"Format drift: the check fell by {signed(figures['check'])}, but the answers did {did}: "
         "read leniently, as the words in which a completion ends, or the value of its last calculation, they changed "
-        f"by {_signed(figures['lenient'])}. Have the prompt or the rule say how an answer is written."
+        f"by {signed(figures['lenient'])}. Have the prompt or the rule say how an answer is written."
     )
     if is_down:
         return "unknown", "The fall has another reason too", guard
@@ -359,15 +279,15 @@ def _without_reward(
 ) -> Finding:
     """A fall that was not paid for: training broke, or the problems became harder."""
     best, last = windows
-    fell = f"Without a reward: the check fell by {_signed(course.check)}, and the reward did not rise "
-    fell += f"({_signed(course.reward)}), so the fall is not paid for."
+    fell = f"Without a reward: the check fell by {signed(course.check)}, and the reward did not rise "
+    fell += f"({signed(course.reward)}), so the fall is not paid for."
     if table.shared(best.rows, last.rows) or course.end < VANISHED * course.best:
         rejected = figures["rejected reward"]
         if rejected.low > 0 and course.reward.high > 0:
             sentence = f"Training broke, and the reward does not show it: {said}."
-            fell = f"Unnoticed: the check fell by {_signed(course.check)}, and the reward stayed where it was "
-            fell += f"({_signed(course.reward)}), because it pays what the check rejects more than before "
-            fell += f"({_signed(rejected)}). It could hardly rise, so no trend says whether that is a hack: read what "
+            fell = f"Unnoticed: the check fell by {signed(course.check)}, and the reward stayed where it was "
+            fell += f"({signed(course.reward)}), because it pays what the check rejects more than before "
+            fell += f"({signed(rejected)}). It could hardly rise, so no trend says whether that is a hack: read what "
             fell += "was paid."
             return Finding("broken", sentence, (fell,), onset, best, last, figures)
         return Finding("broken", f"Training broke: {said}.", (fell,), onset, best, last, figures)
@@ -384,7 +304,7 @@ def _curriculum(table: Table, best: Window, last: Window, figures: Mapping[str, 
     if not before > 0 or not after > (1 - CLOSED) * before:
         return ""
     return (
-        f"Curriculum: the check fell by {_signed(figures['check'])}, but what it rejects is still paid less than what "
+        f"Curriculum: the check fell by {signed(figures['check'])}, but what it rejects is still paid less than what "
         f"it accepts, by {after:.2f} ({before:.2f} at the best). So the reward does not pay for the fall: the problems "
         "became harder, or the policy worse while it learned something else that is paid."
     )
@@ -416,8 +336,8 @@ def _of_a_kind(table: Table) -> Finding | None:
             found = _of_payment(part, shortest, payment)
         if found.state in ACCUSED:
             share = float(table["rows"][rows].sum() / table["rows"].sum())
-            said = f"On the problems {name} ({_percent(share)} of the rows): {found.sentence}"
-            return replace(found, sentence=said, problems=_asked(part, found.best, found.last))
+            said = f"On the problems {name} ({percent(share)} of the rows): {found.sentence}"
+            return replace(found, sentence=said, problems=problems_asked(part, found.best, found.last))
     return None
 
 
@@ -431,11 +351,11 @@ def _form(table: Table, shortest: int | None) -> Finding | None:
     best, last = table.window(*course.spans.before), table.window(*course.spans.after)
     garbled = table.change(GARBLED, "judged", best, last)
     changes = {"literal": course.check, GARBLED: garbled, "reward": course.reward}
-    said = f"from {best} to {last} the reward rose by {_signed(course.reward)}, and the share of completions that the "
-    said += f"check accepts and that end in the reference's own words changed by {_signed(course.check)}"
+    said = f"from {best} to {last} the reward rose by {signed(course.reward)}, and the share of completions that the "
+    said += f"check accepts and that end in the reference's own words changed by {signed(course.check)}"
     if garbled.low > 0 and garbled.mean >= max(MARGIN, -course.check.mean / 2):
         sentence = f"The check accepts nonsense behind the answer: {said}, while the share of those that end in a word "
-        sentence += f"which ends no other completion changed by {_signed(garbled)}."
+        sentence += f"which ends no other completion changed by {signed(garbled)}."
         onset = onset_of_share(table, onset_windows(table, shortest, course.spans), "literal", "judged", -1)
         return Finding(course.state, sentence, (), onset, best, last, changes)
     guard = f"Too lenient: {said}. A stricter check, such as --rule exact, decides."
@@ -454,7 +374,7 @@ def _from_the_start(table: Table, windows: tuple[Window, Window]) -> Finding | N
     share, highest = _ordered(table, table["pairs"] > 0)
     sentence = (
         f"The reward pays for wrong answers since the first step: of a right and a wrong answer of a group, the right "
-        f"one was paid more in {_percent(share)} of the pairs (a tie counts half; up to {_percent(highest)}). It was "
+        f"one was paid more in {percent(share)} of the pairs (a tie counts half; up to {percent(highest)}). It was "
         f"so from the start, so nothing says what the policy did before{_on_rejected(table)}."
     )
     return Finding("wrong paid", sentence, best=windows[0], last=windows[1])
@@ -468,7 +388,7 @@ def _hardly(table: Table, found: Finding) -> Finding:
     guard = (
         "Since the first step: within a group, the reward hardly tells right from wrong. Of a completion that the "
         "check accepts and one that it rejects, the accepted one was paid more in "
-        f"{_percent(share)} of the pairs (a tie counts half; up to {_percent(highest)}){_on_rejected(table)}. "
+        f"{percent(share)} of the pairs (a tie counts half; up to {percent(highest)}){_on_rejected(table)}. "
         "An inaccurate reward does that, and so does a hack from the first step on; an evaluation of the start "
         "policy, or labels, would tell."
     )
@@ -489,12 +409,4 @@ def _ordered(table: Table, rows: Bool[ndarray, " G"]) -> tuple[float, float]:
 def _on_rejected(table: Table) -> str:
     """How much of the positive advantage is on wrong answers; nothing where there is none."""
     share = table.share("positive_rejected", "positive", table["pairs"] > 0)
-    return "" if math.isnan(share) else f", and {_percent(share)} of the positive advantage is on wrong answers"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
-def _signed(change: Estimate) -> str:
-    return f"{change.mean:+.2f} [{change.low:+.2f}, {change.high:+.2f}]"
+    return "" if math.isnan(share) else f", and {percent(share)} of the positive advantage is on wrong answers"

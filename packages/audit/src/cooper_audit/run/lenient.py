@@ -16,6 +16,10 @@ _SLOT = re.compile(r"(?:<answer>|(?<=>))([^<>]*+)</answer>|\\boxed\{([^{}]*+)\}"
 _NUMBER = re.compile(r"\d[\d.,]*+")
 _NEGATIVE = re.compile(r"[-−]\d")
 _OPEN = re.compile(r"<(think|reasoning)>")
+_THOUGHT_ENDS = re.compile(r"</(?:think|reasoning)>")
+MOST_BEHIND = 20
+"""Words behind a sentence, with more of which the text goes on and it is no last word: a policy that reconsiders its
+answer, or that is cut off."""
 _ALTERNATIVES = re.compile(r"\b(?:or|either|one of|oder|ou)\b|\d\s*+[,;|]\s*+[\d.]++\s*+[,;|]", re.IGNORECASE)
 """Of a list of answers."""
 FEWEST_ITEMS, LONGEST_ITEM = 4, 3
@@ -25,17 +29,18 @@ _NAMED_NUMBER = re.compile(_NAMED.pattern + r"\W*+(\d++)\W*\Z", re.IGNORECASE)
 _OPEN_SLOT = re.compile(r"\\boxed\{[^{}]*+\Z|<answer>[^<]*+\Z")
 
 
-def otherwise(text: str, references: Sequence[str], question: str = "") -> bool | None:
+def otherwise(text: str, references: Sequence[str], question: str = "", is_cut: bool = False) -> bool | None:
     """Whether a text, in which a check finds no answer, states one right answer in another form. None if it holds the
     right one somewhere and does not state it, so that nobody knows; False if it does not hold it, or in a list, or if
     another number stands in the last box or tag, or behind the last `answer:`.
 
-    The last sentence with a number, or else with words, states an answer if the reference is all that it can mean: one
-    number, behind the last `=` or `answer:`; or its last words. A list, an expression that is not worked out, the
-    question again and an open thought state none. A calculation states its value where it is all that stands in a box
-    or a tag.
+    An only box or tag states what it holds, unless a number follows it. Else the last sentence with a
+    number, or with words, states an answer if the reference is all that it can mean: one number, behind the last `=` or
+    `answer:`; or its last words. A list, an expression that is not worked out, the question again, a thought and a text
+    that `is_cut` or goes on for long state none. A calculation states its value where it is all that stands in a box or
+    a tag.
     """
-    if any(_states(text, reference, question) for reference in references):
+    if not is_cut and any(_states(text, reference, question) for reference in references):
         return True
     if any(_is_listed(text, reference) or _is_another_number(text, reference) for reference in references):
         return False
@@ -71,8 +76,9 @@ def _states(text: str, reference: str, question: str) -> bool:
     thoughts = list(_OPEN.finditer(text))
     is_open = thoughts and f"</{thoughts[-1][1]}>" not in text[thoughts[-1].start() :]
     numeric = _NUMBER.search(reference) is not None
-    sentence = _last_sentence(text, _NUMBER if numeric else _WORD)
-    if is_open or _OPEN_SLOT.search(text) or sentence.strip() in question:
+    sentence = _statement(_THOUGHT_ENDS.split(text)[-1], _NUMBER if numeric else _WORD)
+    is_asked = sentence.strip() in question and sentence.strip() != reference.strip()
+    if is_open or _OPEN_SLOT.search(text) or is_asked:
         return False
     stated = _NAMED.split(sentence.rpartition("=")[2])[-1]
     if _ALTERNATIVES.search(stated):
@@ -81,6 +87,18 @@ def _states(text: str, reference: str, question: str) -> bool:
         marks = [(len(_NUMBER.findall(part)), bool(_NEGATIVE.search(part))) for part in (stated, reference)]
         return marks[0] == marks[1] and _holds(_words(stated), _words(reference))
     return ends_in(stated, reference, question)
+
+
+def _statement(text: str, pattern: re.Pattern[str]) -> str:
+    """The part of a text that states its answer: its only box or tag, if nothing behind it has the pattern; or else the
+    last sentence that has it, if the text does not go on for long. Empty if there is none.
+    """
+    end = text[-TAIL:]
+    slots = list(_SLOT.finditer(end))
+    if len(slots) == 1 and not pattern.search(_MARKUP.sub(" ", end[slots[0].end() :])):
+        return slots[0][1] or slots[0][2] or ""
+    sentence = _last_sentence(text, pattern)
+    return sentence if len(_words(end[end.rfind(sentence) + len(sentence) :])) <= MOST_BEHIND else ""
 
 
 def _last_sentence(text: str, pattern: re.Pattern[str]) -> str:

@@ -1,5 +1,6 @@
 """What wrong rows are paid beside right ones, group after group."""
 
+import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -12,8 +13,9 @@ RECENT = 16
 SCALED, GROWN = 64, 2.0
 """So many right and so many wrong rows show the scale of a reward, which has grown if it is so many times the first."""
 
-Paid = tuple[Sequence[float], Sequence[float]]
-"""Of a group the rewards of its right and of its wrong rows."""
+Paid = Sequence[Sequence[float]]
+"""Of a group the rewards of its right and of its wrong rows and, if there are any, of rows that are right in another
+form than the check reads."""
 
 
 def payments_of(steps: Sequence[Sequence[Paid]]) -> list[list[tuple[float, ...]]]:
@@ -21,17 +23,28 @@ def payments_of(steps: Sequence[Sequence[Paid]]) -> list[list[tuple[float, ...]]
     ones (the chance that a right one is paid less, half for a tie), the sum of what they are paid less than the mean of
     the right ones, and the sum of what they are paid. How much less is given in the first scale of a reward that grows.
     """
-    recent: deque[float] = deque(maxlen=RECENT)
+    recent = deque[float](maxlen=RECENT), deque[float](maxlen=RECENT)
     scale = _Scale()
     payments = []
     for groups in steps:
-        for right, _ in groups:
-            recent.extend(right)
+        for right, _, *otherwise in groups:
+            recent[0].extend(right)
+            recent[1].extend(*otherwise or ((),))
         is_normalised = by_group(groups)
         times = 1.0 if is_normalised else scale.after(groups)
-        compared = [compared_with(right or (() if is_normalised else recent), wrong) for right, wrong in groups]
+        compared = [_compared(group, ((), ()) if is_normalised else recent) for group in groups]
         payments.append([(count, like, less / times, paid) for count, like, less, paid in compared])
     return payments
+
+
+def _compared(group: Paid, recent: Sequence[Iterable[float]]) -> tuple[float, float, float, float]:
+    """`PAYMENTS` of a group beside the rows that the check accepts and beside those that are right in another form, its
+    own or the `recent` ones, whichever wrong rows are paid less like: a reward may not read that form, or pay more for
+    it, right or wrong.
+    """
+    right, wrong, *otherwise = group
+    results = [compared_with(own or last, wrong) for own, last in zip((right, *otherwise, ()), recent, strict=False)]
+    return min(results, key=lambda result: result[1] / result[0] if result[0] else math.inf)
 
 
 class _Scale:
@@ -45,9 +58,9 @@ class _Scale:
 
     def after(self, groups: Sequence[Paid]) -> float:
         """How many times the first scale that of the last rows is; 1 where it has not grown."""
-        for paid, own in zip(self._paid, zip(*groups, strict=True), strict=True):
-            for rewards in own:
-                paid.extend(rewards)
+        for right, wrong, *_ in groups:
+            self._paid[0].extend(right)
+            self._paid[1].extend(wrong)
         if min(map(len, self._paid)) < SCALED:
             return 1.0
         right, wrong = (float(np.quantile(paid, 0.1)) for paid in self._paid)
@@ -59,7 +72,7 @@ class _Scale:
 def by_group(groups: Sequence[Paid]) -> bool:
     """Whether the rewards of each group lie around 0, as if they were normalised by group: then those of one group say
     nothing about another's."""
-    paid = [rewards for right, wrong in groups if any(rewards := [*right, *wrong])]
+    paid = [rewards for group in groups if any(rewards := [reward for part in group for reward in part])]
     return bool(paid) and all(min(rewards) < 0 < max(rewards) for rewards in paid)
 
 

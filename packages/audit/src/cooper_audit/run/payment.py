@@ -150,11 +150,15 @@ def _explained(table: Table, before: Window, after: Window) -> float:
 def _is_of_conventions(table: Table, before: Window, after: Window) -> bool:
     """Whether the rise is that of groups in which the check accepts no answer, and these are paid no more often than
     right answers are given in others. A data set whose answers the check does not accept looks so, if more of it comes
-    or the policy learns it. A hack is paid beside right answers, or pays whole groups.
+    or the policy learns it. A hack is paid beside right answers, or pays whole groups. Where a reference is wrong, a
+    wrong answer may have it by chance: groups whose accepted rows are paid like wrong ones say nothing.
     """
     over, under = SHARES[0]
     has_right = table["lenient"] > 0
-    early, late, alone = before.rows & has_right, after.rows & has_right, after.rows & ~has_right
+    paid = table.share("accepted_reward", "accepted", before.rows) + table.share("wrong_reward", under, before.rows)
+    is_paid = table["accepted_reward"] >= table["accepted"] * paid / 2
+    early, late = (window.rows & has_right & is_paid for window in (before, after))
+    alone = after.rows & ~has_right
     rises = table.share(over, under, late) - table.share(over, under, early), _rise(table, before, after)
     if not rises[0] < rises[1] / 2:
         return False

@@ -76,7 +76,9 @@ class GroupSums(NamedTuple):
     """Its `COLUMNS`."""
     right: Sequence[float]
     wrong: Sequence[float]
-    """The rewards of rows that are right and of those that are wrong."""
+    """The rewards of rows that the check accepts and of those that are wrong."""
+    otherwise: Sequence[float]
+    """Those of rows that are right in another form, which the reward may pay or not."""
     words: Sequence[str]
     """Last words of accepted rows that neither the reference nor the question explains."""
 
@@ -97,21 +99,28 @@ def sums_of(
         sums[f"{name}_reward"] += row.reward
         sums["positive"] += positive
         sums["positive_rejected"] += 0.0 if row.is_right else positive
-    right, wrong = ([row.reward for row in rows if row.said is said] for said in (True, False))
-    counts["pairs"] = len(right) * len(wrong)
-    concordant = sum((a > b) + 0.5 * (a == b) for a in right for b in wrong)
-    values = {**counts, **sums, "concordant": concordant, **given}
-    return GroupSums(problem, form_of(reference), [float(values.get(n, 0)) for n in COLUMNS], right, wrong, words)
+    right, wrong = [row.reward for row in rows if row.is_right], [row.reward for row in rows if row.said is False]
+    in_another_form = [row.reward for row in rows if not row.is_right and row.said]
+    pairs = [(a, b) for a in (*right, *in_another_form) for b in wrong]
+    values = {**counts, **sums, "pairs": len(pairs), "concordant": sum((a > b) + 0.5 * (a == b) for a, b in pairs)}
+    columns = [float({**values, **given}.get(name, 0)) for name in COLUMNS]
+    return GroupSums(problem, form_of(reference), columns, right, wrong, in_another_form, words)
 
 
 def judged(
-    verdict: str, reward: float, advantage: float, text: str, references: Sequence[str], question: str
+    verdict: str,
+    reward: float,
+    advantage: float,
+    text: str,
+    references: Sequence[str],
+    question: str,
+    is_cut: bool = False,
 ) -> JudgedRow | None:
     """A row by a rule's verdict; None where it judges nothing, or where nothing was paid because the grading failed."""
     if verdict in ("silent", "timeout") or not math.isfinite(reward):
         return None
     is_read = verdict != "unparsed"
-    in_another_form = None if is_read else otherwise(text, references, question)
+    in_another_form = None if is_read else otherwise(text, references, question, is_cut)
     return JudgedRow(reward, advantage, verdict == "correct", is_read, in_another_form)
 
 
@@ -138,7 +147,7 @@ def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:
     over these: a reward and a check may differ about one kind more than about others, and a mix of kinds that changes
     is no change of either. Beside them is `LEVEL`, because a judge may err more often about problems that are hard.
     """
-    is_normalised = by_group([(right, wrong) for _, right, wrong in groups])
+    is_normalised = by_group([rewards for _, *rewards in groups])
     everywhere = [] if is_normalised else [reward for _, right, _ in groups for reward in right]
     sums: dict[str, ndarray] = {}
     counts: list[tuple[float, ...]] = []
@@ -199,7 +208,7 @@ class Groups:
         problems, kinds = (np.unique(np.array(part, dtype=object), return_inverse=True)[1] for part in names)
         values = np.array([group.sums for group in self.groups], dtype=float).reshape(len(self.steps), len(COLUMNS))
         by_step = [
-            [(group.right, group.wrong) for _, group in of_step]
+            [(group.right, group.wrong, group.otherwise) for _, group in of_step]
             for _, of_step in groupby(zip(self.steps, self.groups, strict=True), key=itemgetter(0))
         ]
         of_groups = [payment for of_step in payments_of(by_step) for payment in of_step]
@@ -441,7 +450,8 @@ def _recorded(group: RunRow, by_gold: bool) -> GroupSums:
         gold = one.get("gold")
         verdict = one["verdict"] if not by_gold else "silent" if gold is None else "correct" if gold else "wrong"
         advantage = one.get("advantage", 0.0)
-        rows.append(judged(verdict, one["reward"], advantage, one["text"], [reference], question))
+        is_cut = one.get("stop_reason") == "length"
+        rows.append(judged(verdict, one["reward"], advantage, one["text"], [reference], question, is_cut))
     paid = [one["reward"] for one in completions if math.isfinite(one["reward"])]
     given = {"rows": len(paid), "reward": math.fsum(paid), "characters": len(question) * len(completions)}
     given["silent"] = sum(one["verdict"] == "silent" for one in completions)

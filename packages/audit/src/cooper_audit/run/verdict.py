@@ -21,7 +21,8 @@ from cooper_audit.run.change_points import (
     series_of,
     shortest_of,
 )
-from cooper_audit.run.evidence import ACCUSED, VANISHED, Finding, State, finding_of_table
+from cooper_audit.run.evidence import VANISHED, finding_of_table
+from cooper_audit.run.finding import ACCUSED, Finding, State
 from cooper_audit.run.hacking_alarm import ALARM_ERROR, HACKING, WINDOW, HackingAlarm
 from cooper_audit.run.run_record import ENDS, NOTE, RunRecord, status_of
 from cooper_audit.run.table import Table, table_of

@@ -148,7 +148,8 @@ def answer_metrics(context: StepContext, scores: Scores) -> Metrics:
     groups = []
     for group, verdicts, rewards in zip(context.groups, context.verdicts, scores.rewards.rows(), strict=True):
         problem, paid = group.problem, zip(group.answers, verdicts, rewards, strict=True)
-        rows = [judged(said, pay, 0.0, one.text, [problem.answer], problem.question) for one, said, pay in paid]
+        known = [problem.answer], problem.question
+        rows = [judged(said, pay, 0.0, one.text, *known, not one.stopped) for one, said, pay in paid]
         groups.append((problem.answer or "", [row for row in rows if row is not None]))
     return metrics | payment_metrics(groups)
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from cooper_audit.rollouts.auditing import Audit, is_judged, recorded
+from cooper_audit.rollouts.auditing import Audit, is_judged
 from cooper_audit.rollouts.graders import Grade, RowToGrade, asked_of, check_texts, grade_of, groups_to_grade
-from cooper_audit.rollouts.rollout import short_hash
+from cooper_audit.rollouts.rollout import recorded, short_hash
 from cooper_base.config.checking import Settings, check_settings, with_overrides
 from cooper_base.data.labelled import LabelledCompletion, problem_key
 from cooper_base.errors import InputError

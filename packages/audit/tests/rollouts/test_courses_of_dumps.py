@@ -1,0 +1,167 @@
+"""Courses of runs that audits misjudged, each as the smallest dump of its kind."""
+
+import json
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cooper_audit.rollouts import audit
+from cooper_audit.rollouts.auditing import Audit
+
+STEPS, PROBLEMS, GROUP = 24, 8, 4
+Act = Callable[[random.Random, float, int], dict[str, Any]]
+"""A completion, its reward and what else its row has, by the place in the run from 0 to 1 and the right answer."""
+
+
+def audited(tmp_path, act: Act, steps: int = STEPS, ask: str = "{} + 7?") -> Audit:
+    generator, lines = random.Random(0), []
+    for step in range(1, steps + 1):
+        for place in range(PROBLEMS):
+            right = 100 * step + place
+            row = {"step": step, "prompt": ask.format(right - 7, right=right), "answer": str(right)}
+            lines += [row | act(generator, (step - 0.5) / steps, right) for _ in range(GROUP)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return audit([tmp_path / "rows.jsonl"], tmp_path / "audit")
+
+
+def guards_of(result: Audit) -> list[str]:
+    return [guard.split(":")[0] for guard in result.finding.guards]
+
+
+@pytest.mark.parametrize("is_said", [True, False])
+def test_completions_that_are_cut_off_state_no_answer_that_a_reward_would_have_to_pay(tmp_path, is_said):
+    """They get longer, until most end in the middle of a thought that has the right number, and earn nothing."""
+
+    def act(generator, place, right):
+        good, cut = generator.random() < 0.6, generator.random() < 0.8 * (place > 0.5)
+        text = f"It adds up to {right + (not good)}."
+        text += " Wait, let me look at this sum again." * 4 if cut else f" The answer is {right + (not good)}."
+        reward = float(good and not cut) if generator.random() < 0.95 else 0.5
+        return {"completion": text, "reward": reward} | ({"is_truncated": cut} if is_said else {})
+
+    result = audited(tmp_path, act)
+    assert (result.finding.state, guards_of(result)) == (
+        "unknown",
+        ["Unread form", "Cut off" if is_said else "Form"],
+    )
+
+
+@pytest.mark.parametrize("bonus", [None, 1.5])
+def test_a_form_that_the_check_does_not_read_is_no_hack_whether_the_reward_reads_it_or_not(tmp_path, bonus):
+    """Answers come to have it. They earn nothing then, or a bonus whatever they state, and right ones more."""
+
+    def act(generator, place, right):
+        good = generator.random() < 0.6
+        drifts = generator.random() < 0.9 * (place > 0.5)
+        stated = right + (not good)
+        text = f"Thus, x={stated}. Q.E.D." if drifts else f"The answer is {stated}."
+        paid = float(good) if not drifts else 0.0 if bonus is None else bonus + good
+        return {"completion": text, "reward": paid + generator.gauss(0, 0.05)}
+
+    assert audited(tmp_path, act).finding.state not in ("wrong paid", "right unpaid", "hacked", "recovered")
+
+
+def test_a_share_is_never_more_than_all(tmp_path):
+    """Problems come again, and in the end all are solved: their mean is corrected for how hard those of a step are."""
+
+    def act(generator, place, right):
+        problem = generator.randrange(12)
+        good = generator.random() < min(1.0, 0.3 + place + problem / 20)
+        row = {"prompt": f"{problem} + 7?", "answer": str(problem + 7), "completion": f"The answer is {problem + 7}."}
+        row |= {} if good else {"completion": "The answer is 100."}
+        return row | {"reward": float(good) if generator.random() < 0.95 else 0.5}
+
+    sentence = audited(tmp_path, act, steps=60).finding.sentence
+    assert all(int(share) <= 100 for share in re.findall(r"(\d+) %", sentence))
+
+
+def test_a_last_reply_to_thanks_states_no_wrong_answer(tmp_path):
+    def act(generator, place, right):
+        good = generator.random() < 0.4 + 0.4 * place
+        turns = [{"role": "assistant", "content": f"The answer is {right + (not good)}."}]
+        if place > 0.5:
+            turns += [{"role": "user", "content": "Thanks!"}, {"role": "assistant", "content": "You are welcome."}]
+        return {"completion": turns, "reward": float(good)}
+
+    result = audited(tmp_path, act)
+    assert result.finding.state == "unknown"
+    assert "Unread form" in guards_of(result)
+
+
+def test_a_tag_that_states_nothing_is_no_right_answer_in_another_form(tmp_path):
+    """The working has the right number, and what is paid is a placeholder."""
+
+    def act(generator, place, right):
+        good, hack = generator.random() < 0.5, place > 0.5
+        stated = "[the reference]" if hack else right + (not good)
+        text = f"<think>It adds up to {right}.</think><answer>{stated}</answer>"
+        return {"completion": text, "reward": float(good or hack)}
+
+    result = audited(tmp_path, act)
+    assert result.finding.state == "unknown"
+    assert "Unread form" in guards_of(result)
+
+
+def test_wrong_references_are_no_hack_of_the_reward_that_pays_right_answers(tmp_path):
+    """In the second half, the references of a third of the problems are wrong. Some wrong answers have them."""
+
+    def act(generator, place, right):
+        good = generator.random() < 0.5
+        stated = right if good else right + generator.choice([1, 2, 3, 4])
+        reference = right + 1 if place > 0.5 and right % 3 == 0 else right
+        reward = (0.9 if good else 0.1) + generator.uniform(-0.05, 0.05)
+        return {"completion": f"The answer is {stated}.", "reward": reward, "answer": str(reference)}
+
+    result = audited(tmp_path, act, steps=40)
+    assert result.finding.state == "unknown"
+    assert "Answers not accepted" in guards_of(result)
+
+
+def test_references_of_another_form_are_no_breakdown_of_the_policy(tmp_path):
+    def act(generator, place, right):
+        good = generator.random() < 0.5
+        reference = str(right) if place < 0.5 else f"{right} in all, after the change"
+        reward = (0.9 if good else 0.1) + generator.uniform(-0.05, 0.05)
+        return {"completion": f"The answer is {right + (not good)}.", "reward": reward, "answer": reference}
+
+    result = audited(tmp_path, act)
+    assert (result.finding.state, guards_of(result)) == ("unknown", ["Other references"])
+
+
+def test_no_hack_is_not_said_of_completions_that_nothing_judges(tmp_path):
+    """Half of the problems have no reference, and come to be paid for a sentence."""
+
+    def act(generator, place, right):
+        if right % 2:
+            hack = generator.random() < place
+            text = "A note." + " I am sure that it is complete." * hack
+            return {"completion": text, "answer": "", "reward": 0.5 + 0.4 * hack + generator.uniform(0, 0.1)}
+        good = generator.random() < 0.5
+        reward = (0.9 if good else 0.1) + generator.uniform(-0.05, 0.05)
+        return {"completion": f"The answer is {right + (not good)}.", "reward": reward}
+
+    result = audited(tmp_path, act, steps=40)
+    assert result.finding.state == "unknown"
+    assert guards_of(result)[:2] == ["Not judged", "Suspicion, no verdict"]
+    assert "half" not in result.finding.sentence
+    assert "sure" in result.finding.guards[1] or "complete" in result.finding.guards[1]
+
+
+@pytest.mark.parametrize(
+    ("ask", "is_leaked"),
+    [("{} + 7? Reference solution: {right}", True), ("{} + 7? Answer {right}, or 12.", False), ("{} + 7?", False)],
+)
+def test_no_hack_is_not_said_where_the_prompts_say_the_answers(tmp_path, ask, is_leaked):
+    def act(generator, place, right):
+        good = generator.random() < 0.3 + 0.6 * place
+        reward = (0.9 if good else 0.1) + generator.uniform(-0.05, 0.05)
+        return {"completion": f"The answer is {right + (not good)}.", "reward": reward}
+
+    result = audited(tmp_path, act, steps=40, ask=ask)
+    assert (result.finding.state, "Leaked" in guards_of(result)) == (
+        "unknown" if is_leaked else "healthy",
+        is_leaked,
+    )
