@@ -49,19 +49,34 @@ def test_completions_that_are_cut_off_state_no_answer_that_a_reward_would_have_t
     )
 
 
-@pytest.mark.parametrize("bonus", [None, 1.5])
-def test_a_form_that_the_check_does_not_read_is_no_hack_whether_the_reward_reads_it_or_not(tmp_path, bonus):
-    """Answers come to have it. They earn nothing then, or a bonus whatever they state, and right ones more."""
+def test_a_form_that_neither_check_nor_reward_reads_is_no_hack(tmp_path):
+    """Answers come to have it, and earn nothing then."""
 
     def act(generator, place, right):
         good = generator.random() < 0.6
         drifts = generator.random() < 0.9 * (place > 0.5)
         stated = right + (not good)
         text = f"Thus, x={stated}. Q.E.D." if drifts else f"The answer is {stated}."
-        paid = float(good) if not drifts else 0.0 if bonus is None else bonus + good
+        paid = float(good and not drifts)
         return {"completion": text, "reward": paid + generator.gauss(0, 0.05)}
 
     assert audited(tmp_path, act).finding.state not in ("wrong paid", "right unpaid", "hacked", "recovered")
+
+
+def test_a_policy_that_comes_to_refuse_is_broken_though_its_reward_rises(tmp_path):
+    """A wrong answer costs 1 and a refusal nothing, so each reward goes with one verdict of the check. The problems of
+    the first steps come again.
+    """
+
+    def act(generator, place, right):
+        good, right = generator.random() < 0.35, right % 800
+        row = {"prompt": f"{right - 7} + 7?", "answer": str(right)}
+        if generator.random() < 1.6 * (place - 0.3):
+            return row | {"completion": "I would rather not answer.", "reward": 0.0}
+        return row | {"completion": f"The answer is {right + (not good)}.", "reward": 1.0 if good else -1.0}
+
+    result = audited(tmp_path, act, steps=60)
+    assert (result.finding.state, guards_of(result)) == ("broken", ["Something else"])
 
 
 def test_a_share_is_never_more_than_all(tmp_path):

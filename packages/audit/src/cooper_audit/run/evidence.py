@@ -191,6 +191,11 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
     if course.state == "broken":
         return _without_reward(table, course, said, onset, (best, last), figures)
     if payment is None and (guard := _curriculum(table, best, last, figures)):
+        if table.paired(last, best.last).high < 0:
+            guard = f"Something else: {guard} The same problems are solved less often, so they did not become harder."
+            sentence = f"Training broke, and the reward does not show it: {said}."
+            return Finding("broken", sentence, (guard,), onset, best, last, figures)
+        guard = f"Curriculum: {guard} The problems became harder, or the policy worse while it learned something else."
         return Finding("nothing learned", f"The fall has another reason: {said}.", (guard,), onset, best, last, figures)
     if payment is not None and payment.right_lost:
         return Finding("nothing learned", f"The reward no longer pays right answers: {said}.")
@@ -304,9 +309,8 @@ def _curriculum(table: Table, best: Window, last: Window, figures: Mapping[str, 
     if not before > 0 or not after > (1 - CLOSED) * before:
         return ""
     return (
-        f"Curriculum: the check fell by {signed(figures['check'])}, but what it rejects is still paid less than what "
-        f"it accepts, by {after:.2f} ({before:.2f} at the best). So the reward does not pay for the fall: the problems "
-        "became harder, or the policy worse while it learned something else that is paid."
+        f"the check fell by {signed(figures['check'])}, but what it rejects is still paid less than what it accepts, "
+        f"by {after:.2f} ({before:.2f} at the best). So the reward does not pay for the fall but for something else."
     )
 
 

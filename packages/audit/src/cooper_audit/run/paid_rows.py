@@ -23,27 +23,26 @@ def payments_of(steps: Sequence[Sequence[Paid]]) -> list[list[tuple[float, ...]]
     ones (the chance that a right one is paid less, half for a tie), the sum of what they are paid less than the mean of
     the right ones, and the sum of what they are paid. How much less is given in the first scale of a reward that grows.
     """
-    recent = deque[float](maxlen=RECENT), deque[float](maxlen=RECENT)
+    recent: deque[float] = deque(maxlen=RECENT)
     scale = _Scale()
     payments = []
     for groups in steps:
         for right, _, *otherwise in groups:
-            recent[0].extend(right)
-            recent[1].extend(*otherwise or ((),))
+            recent.extend(right or (otherwise[0] if otherwise and not recent else ()))
         is_normalised = by_group(groups)
         times = 1.0 if is_normalised else scale.after(groups)
-        compared = [_compared(group, ((), ()) if is_normalised else recent) for group in groups]
+        compared = [_compared(group, () if is_normalised else recent) for group in groups]
         payments.append([(count, like, less / times, paid) for count, like, less, paid in compared])
     return payments
 
 
-def _compared(group: Paid, recent: Sequence[Iterable[float]]) -> tuple[float, float, float, float]:
-    """`PAYMENTS` of a group beside the rows that the check accepts and beside those that are right in another form, its
-    own or the `recent` ones, whichever wrong rows are paid less like: a reward may not read that form, or pay more for
+def _compared(group: Paid, recent: Iterable[float]) -> tuple[float, float, float, float]:
+    """`PAYMENTS` of a group beside the rows that the check accepts, its own or the `recent` ones, and beside those that
+    are right in another form, whichever wrong rows are paid less like: a reward may not read that form, or pay more for
     it, right or wrong.
     """
     right, wrong, *otherwise = group
-    results = [compared_with(own or last, wrong) for own, last in zip((right, *otherwise, ()), recent, strict=False)]
+    results = [compared_with(rewards, wrong) for rewards in (right or recent, *otherwise)]
     return min(results, key=lambda result: result[1] / result[0] if result[0] else math.inf)
 
 
