@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def planned(given: argparse.Namespace, name: str, planting: int) -> Plan:
-    holes = built_in_holes() | read_holes(HERE / "spelled_hole.yaml")
+    holes = built_in_holes() | read_holes(HERE / "holes.yaml")
     designs = {arm: built_in_designs()[arm] for arm in given.arms}
     settings = with_overrides({"steps": given.steps}, given.settings)
     return plan_cell(designs, name, holes, given.seeds, given.out, given.cache, settings, planting)

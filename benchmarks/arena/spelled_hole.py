@@ -1,6 +1,6 @@
 """A hole that the judged problems need not show: the reward model accepts any number word as the answer.
 
-    PYTHONPATH=benchmarks/arena cooper arena --holes benchmarks/arena/spelled_hole.yaml --hole spelled \\
+    PYTHONPATH=benchmarks/arena cooper arena --holes benchmarks/arena/holes.yaml --hole spelled \\
         --silence heard_11 --steps 40 --seeds 6 --plantings 2 --design rule --design cooper \\
         'cooptimization.positives=[rollout]' reward_model.learning_rate=6e-4 evaluation.every=20 --out runs/spelled
 """
