@@ -21,7 +21,7 @@ from cooper_rl.engines.losses.policy import (
     PPOClip,
     policy_loss,
 )
-from cooper_rl.records import Column
+from cooper_rl.records import Column, offsets_of
 from slow_members import first_fast
 
 PROMPTS = [7, 3, 12, 2, 5, 9]  # tokens
@@ -93,7 +93,7 @@ def test_logprobs_are_those_of_each_row_alone(engine, folders, temperature):
 
 def test_the_order_of_rows_changes_nothing(engine, folders):
     learner = engine.policy(config(folders), 10, False)
-    column, order = Column(learner.logprobs(rows(), LENGTHS), batch(folders).offsets), [3, 0, 5, 2, 1, 4]
+    column, order = Column(learner.logprobs(rows(), LENGTHS), offsets_of(LENGTHS)), [3, 0, 5, 2, 1, 4]
     np.testing.assert_allclose(
         learner.logprobs(rows().take(order), LENGTHS[order]), column.take(order).values, rtol=0, atol=1e-5
     )

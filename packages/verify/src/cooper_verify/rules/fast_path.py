@@ -223,12 +223,7 @@ def verdict_by(
     words = Words(question, answer, *final.counted)
     comparison = Comparison(symbolic, solutions, expressions, words)
     if reference and reference_kind(reference) == "exact":
-        verdict = exact_verdict(reference, completion, question)
-        if verdict != "wrong" or len(final.texts) > 1:
-            return verdict
-        text = final.texts[0] if final.texts else clean(one_notation(completion)[:_MOST_OF_A_LINE])
-        is_value = _are_equal_values(reference, text, comparison) or _names_option(text, reference, question)
-        return "unparsed" if is_value else verdict  # 12:22 for the ratio 6:11
+        return _exact_verdict(reference, completion, final.texts, comparison, question)
     if (
         final.kind == "unmarked"
         and len(completion) <= _MOST_OF_A_LINE
@@ -256,6 +251,18 @@ def verdict_by(
     if verdict == "wrong" and final.kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts)):
         return "unparsed"  # prose, such as "hm", which in a formula would be a product
     return verdict
+
+
+def _exact_verdict(
+    reference: str, completion: str, texts: Sequence[str], comparison: Comparison, question: str
+) -> Verdict:
+    """The verdict against a reference that is compared as text; a single other text may be the same value."""
+    verdict = exact_verdict(reference, completion, question)
+    if verdict != "wrong" or len(texts) > 1:
+        return verdict
+    text = texts[0] if texts else clean(one_notation(completion)[:_MOST_OF_A_LINE])
+    is_value = _are_equal_values(reference, text, comparison) or _names_option(text, reference, question)
+    return "unparsed" if is_value else verdict  # 12:22 for the ratio 6:11
 
 
 _CALCULATION = re.compile(r"\d\s*[-+*/]\s*\d")
