@@ -12,6 +12,7 @@ from runs.browser import BROWSER, DRIVER, MISSING, browser
 from security.attacking import raw
 from service.answered import groups
 from service.served import Served
+from waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("browsers")
 """One worker, since starting their server takes longer than most of these tests."""
@@ -32,6 +33,7 @@ def server(module_server) -> Served:
     for step in (1, 2):
         client.score(groups(10 * step), step=step)
         client.update(step)
+    assert wait_for(lambda: checkpoints(server) == [0, 1, 2], 60)  # written behind the answer
     return server
 
 
