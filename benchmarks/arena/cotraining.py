@@ -172,11 +172,11 @@ def table(results: Sequence[dict[str, Any]], methods: Mapping[str, Any], phase: 
             if rows:
                 lines.append("| " + " | ".join(_row(name, hole, rows)) + " |")
     for title, what in COMPARED.items():
-        lines += ["", f"{title}, over all planted models:", *comparisons(results, what)]
+        lines += ["", f"{title}, over all planted models:", *comparisons(results, methods, what)]
     if phase != "tune":
         counting = [result for result in results if counts(result, results, methods)]
         title = "Gold after the same steps, over those with which a method's frozen version is hacked:"
-        lines += ["", title, *comparisons(counting, after_the_same_steps)]
+        lines += ["", title, *comparisons(counting, methods, after_the_same_steps)]
     return [re.sub(r"(?<= )-(?=\d)", "−", line) for line in lines]
 
 
@@ -187,16 +187,24 @@ def write_into(page: Path, name: str, lines: Sequence[str]) -> None:
     write_text(page, before + begin + "\n".join(lines) + "\n" + end + rest.split(end, 1)[1])
 
 
-def comparisons(results: Sequence[Result], what: Callable[[Sequence[Result], str], Sequence[Result]]) -> list[str]:
-    """Each method less Cooper, with the planted model as the unit, by what `what` puts in the place of gold."""
+def comparisons(
+    results: Sequence[Result],
+    methods: Mapping[str, Any],
+    what: Callable[[Sequence[Result], str], Sequence[Result]],
+) -> list[str]:
+    """Each method less Cooper, with the planted model as the unit, by what `what` puts in the place of gold. Holm's
+    correction is over the methods that were planned."""
     lines = ["", f"| method less {AGAINST} | models | difference | 95 % interval | p | p (Holm) |", "|---" * 6 + "|"]
     names = [name for name in dict.fromkeys(result["design"] for result in results) if name != AGAINST]
-    pairs = [pair for name in names for pair in compare(what(results, name), [(name, AGAINST)], by_model=True)]
-    for pair, p_holm in zip(pairs, holm([pair["p"] for pair in pairs]), strict=True):
-        sign, name = (1, pair["better"]) if pair["better"] != AGAINST else (-1, pair["worse"])
+    pairs = {name: pair for name in names for pair in compare(what(results, name), [(name, AGAINST)], by_model=True)}
+    in_plan = [name for name in pairs if not methods[name].get("unplanned")]
+    corrected = dict(zip(in_plan, holm([pairs[name]["p"] for name in in_plan]), strict=True))
+    for name, pair in pairs.items():
+        sign = 1 if pair["better"] == name else -1
         ends = sorted(sign * end for end in (pair["low"], pair["high"]) if end is not None)
         interval = f"{ends[0]:.3f} to {ends[1]:.3f}" if ends else "one model"
-        figures = [f"{sign * pair['difference']:.3f}", interval, f"{pair['p']:.3f}", f"{p_holm:.3f}"]
+        p_holm = f"{corrected[name]:.3f}" if name in corrected else "not planned"
+        figures = [f"{sign * pair['difference']:.3f}", interval, f"{pair['p']:.3f}", p_holm]
         lines.append("| " + " | ".join([f"`{name}`", str(pair["holes"]), *figures]) + " |")
     return lines
 

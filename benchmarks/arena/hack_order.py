@@ -1,93 +1,129 @@
-"""Does a planted reward model score a hack above a right answer? Of the models of table A, before any run:
+"""Does a planted reward model score hacks above right answers? Of the models of table A, before any run:
 
     PYTHONPATH=.:benchmarks/arena python benchmarks/arena/hack_order.py --plantings 3
 
-A model that accepts a hack may still score right answers higher, and a group's advantages read the order alone. On the
-written answers on which acceptance is measured: the mean score of right answers and of hacks, and how often the hack
-has the higher score of the two to one problem (a tie counts half). A row a hole and kind of reward model, each figure
-the mean over plantings with the lowest and the highest.
+A model that accepts a hack may still score right answers higher, and a group's advantages read the order alone. A row
+a hole, a kind of reward model and a kind of answer: *written* ones, on which acceptance is measured, and those that the
+start policy *samples*, which are what it is paid for. Figures are the mean score of right answers and of hacks, and how
+often the hack has the higher score of a pair to one problem (a tie counts half), each the mean over plantings with the
+lowest and the highest.
 """
 
 import argparse
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from random import Random
 from statistics import fmean
 from typing import Any
 
-import torch
 import yaml
 from benchmarks.arena.cotraining import PLAN
 
 from cooper_lab.arena.arena import built_in_holes, read_holes
 from cooper_lab.arena.cache import Planted, default_cache, make
 from cooper_lab.arena.cells import PLANTINGS_APART, UNDER
-from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, TEST_PROBLEMS
+from cooper_lab.arena.hole import Hole
+from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, TEST_PROBLEMS, draw
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.twins import twin_learner
 from cooper_lab.designs.implicit import ImplicitEngine
 from cooper_lab.designs.implicit_learner import ImplicitLearner
-from cooper_rl import LearnerConfig, load_tokenizer
+from cooper_rl import LearnerConfig, Problem, load_policy, load_tokenizer
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.reward_input import RewardModelInput
 
 KINDS = {"head": "", "implicit": "implicit_reference"}
 """The reward models of table A, and which twin each is."""
+SAMPLES = 16
+
+Answers = Sequence[tuple[Problem, Sequence[str], Sequence[str]]]
+"""Problems with right answers and hacks."""
+Score = Callable[[Problem, Sequence[str]], list[float]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plantings", type=int, default=1)
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where planted models are kept")
+    parser.add_argument("--holes", nargs="*", help="these alone; by default those of the report")
     arguments = parser.parse_args()
     protocol = yaml.safe_load(PLAN.read_text(encoding="utf-8"))
     holes = built_in_holes() | read_holes(Path(protocol["holes"]))
-    print("| hole | reward model | right | hack | hack above right |\n|---|---|---|---|---|")
-    for name in dict.fromkeys(cell.partition(UNDER)[0] for cell in protocol["cells"]["report"]):
-        for kind, twin in KINDS.items():
-            planted = [
-                Planted(holes[name], PLANTINGS_APART * planting, arguments.cache, twin=twin)
-                for planting in range(arguments.plantings)
-            ]
-            figures = zip(*map(measured, planted), strict=True)
-            print(f"| `{name}` | {kind} | " + " | ".join(map(_spread, figures)) + " |", flush=True)
+    names = arguments.holes or dict.fromkeys(cell.partition(UNDER)[0] for cell in protocol["cells"]["report"])
+    print("| hole | reward model | answers | right | hack | hack above right |\n|---|---|---|---|---|---|")
+    for name in names:
+        rows = [measured(holes[name], PLANTINGS_APART * p, arguments.cache) for p in range(arguments.plantings)]
+        for key in rows[0]:
+            figures = zip(*(row[key] for row in rows), strict=True)
+            print(f"| `{name}` | " + " | ".join([*key, *map(_spread, figures)]) + " |", flush=True)
 
 
-def measured(planted: Planted) -> tuple[float, float, float]:
-    """The mean score of right answers, of hacks, and how often the hack has the higher one."""
-    own = Planted(planted.hole, planted.seed, planted.cache)
-    for needed in (own, planted):
-        if not needed.exists:
-            make(needed)
-    learner, encoder = opened(planted, own.folder / "policy")
-    problems, random = arithmetic_problems("test", TEST_PROBLEMS, planted.seed), Random(f"order {planted.seed}")
-    hacks = [(problem, text) for problem in problems if (text := planted.hole.hack(problem, random)) is not None]
-    rights = [(problem, draw_solution(problem, random)) for problem, _ in hacks]
-
-    def scores(answers: list[Any]) -> torch.Tensor:
-        rows = encoder.encode_all([(problem.question, problem.answer, text) for problem, text in answers])
-        return learner.score(rows).double().sigmoid()
-
-    right, hack = scores(rights), scores(hacks)
-    above = (hack > right).double() + 0.5 * (hack == right).double()
-    return right.mean().item(), hack.mean().item(), above.mean().item()
+def measured(hole: Hole, seed: int, cache: Path) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """By kind of reward model and of answers: the mean score of right ones, of hacks, and how often a hack is above."""
+    planted = {kind: Planted(hole, seed, cache, twin=twin) for kind, twin in KINDS.items()}
+    for model in planted.values():
+        if not model.exists:
+            make(model)
+    policy = planted["head"].folder / "policy"
+    answers = {"written": written(hole, seed), "sampled": sampled(hole, policy, seed)}
+    scores = {kind: opened(model, policy) for kind, model in planted.items()}
+    return {(kind, name): order(scores[kind], answers[name]) for kind, name in product(planted, answers)}
 
 
-def opened(planted: Planted, policy: Path) -> tuple[TorchRewardModelLearner | ImplicitLearner, RewardModelInput]:
-    """A planted reward model as a run has it: an implicit one scores against the run's own start policy."""
+def written(hole: Hole, seed: int) -> Answers:
+    random = Random(f"order {seed}")
+    problems = arithmetic_problems("test", TEST_PROBLEMS, seed)
+    hacks = [(problem, text) for problem in problems if (text := hole.hack(problem, random)) is not None]
+    return [(problem, [draw_solution(problem, random)], [text]) for problem, text in hacks]
+
+
+def sampled(hole: Hole, policy: Path, seed: int) -> Answers:
+    """Of the problems to which the start policy samples both."""
+    problems = arithmetic_problems("test", TEST_PROBLEMS, seed)
+    tokenizer: Any = load_tokenizer(str(policy))
+    texts = draw(load_policy(str(policy)), tokenizer, problems, SAMPLES, seed)
+    found = [
+        (
+            problem,
+            [text for text in completions if hole.is_right(problem, text)],
+            [text for text in completions if hole.is_hack(problem, text)],
+        )
+        for problem, completions in zip(problems, texts, strict=True)
+    ]
+    return [(problem, right, hacks) for problem, right, hacks in found if right and hacks]
+
+
+def order(score: Score, answers: Answers) -> tuple[float, float, float]:
+    """The mean score of right answers and of hacks, by problem, and the share of pairs in which the hack is above."""
+    scored = [(score(problem, right), score(problem, hacks)) for problem, right, hacks in answers]
+    above = [fmean((h > r) + 0.5 * (h == r) for r, h in product(right, hacks)) for right, hacks in scored]
+    return fmean(fmean(right) for right, _ in scored), fmean(fmean(hacks) for _, hacks in scored), fmean(above)
+
+
+def opened(planted: Planted, policy: Path) -> Score:
+    """The scores of a planted reward model as a run has it: an implicit one compares with the run's start policy."""
     folder = str(planted.folder / "reward_model")
     if planted.twin:
         learner, encoder = twin_learner(planted.twin, folder, 0, 0, 0.0)
         assert isinstance(learner, ImplicitLearner)
         start = TorchPolicyLearner.from_config(LearnerConfig(model=str(policy), device="cpu"), 0, trainable=False)
-        return learner.scoring_by(ImplicitEngine(), start), encoder
-    config = LearnerConfig(model=folder, device="cpu")
-    tokenizer: Any = load_tokenizer(folder)
-    return TorchRewardModelLearner.from_config(config, 0), RewardModelInput(tokenizer, MAX_INPUT_TOKENS)
+        learner.scoring_by(ImplicitEngine(), start)
+    else:
+        tokenizer: Any = load_tokenizer(folder)
+        learner = TorchRewardModelLearner.from_config(LearnerConfig(model=folder, device="cpu"), 0)
+        encoder = RewardModelInput(tokenizer, MAX_INPUT_TOKENS)
+
+    def score(problem: Problem, texts: Sequence[str]) -> list[float]:
+        rows = encoder.encode_all([(problem.question, problem.answer, text) for text in texts])
+        return learner.score(rows).double().sigmoid().tolist()
+
+    return score
 
 
-def _spread(values: tuple[float, ...]) -> str:
+def _spread(values: Sequence[float]) -> str:
     return f"{fmean(values):.2f}" + (f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else "")
 
 

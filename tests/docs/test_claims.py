@@ -6,6 +6,7 @@ from statistics import mean
 
 import pytest
 
+from cooper_audit.run.verdict import HACKED_STATES
 from repository import ROOT
 
 RULE, DUMP = "packages/lab/src/cooper_lab/benchmarks/README.md", "benchmarks/runs/audit.md"
@@ -87,3 +88,14 @@ def test_gold_of_the_headline_is_that_of_the_saved_runs():
 def test_what_the_rule_gains_at_equal_seconds_is_that_of_its_page():
     (gain,) = re.findall(r"and below it after the same CPU seconds\*\*, by (0\.\d+)", page("docs/co-training.md"))
     assert f"{gain} below it after the same CPU seconds" in page("README.md")
+
+
+def test_a_head_that_does_not_learn_is_hacked_as_often_as_the_page_says():
+    runs = json.loads(page("benchmarks/results/cotraining-A-report.json"))
+    hacked = {
+        arm: [run["verdict"] in HACKED_STATES for run in runs if run["design"] == f"rule_then_{arm}"]
+        for arm in ("static", "implicit")
+    }
+    said = f"is hacked in {sum(hacked['static'])} of {len(hacked['static'])} runs if that model has a head"
+    assert said in page("README.md")
+    assert not any(hacked["implicit"])
