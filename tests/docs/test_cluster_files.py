@@ -4,6 +4,8 @@ import os
 import re
 import shlex
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -35,7 +37,7 @@ def submit(tmp_path):
         calls = tmp_path / "calls"
         calls.write_text("")
         given = {"CALLS": str(calls), "HOME": str(tmp_path), "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]"}
-        path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+        path = f"{tmp_path / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"  # as where `cooper` is found
         script = ["bash", str(FILES / "slurm.sh"), "run.yaml", "steps=5"]
         done = subprocess.run(script, env={**os.environ, **given, "PATH": path, **environment}, timeout=60)
         return done.returncode, sorted(calls.read_text().splitlines())
