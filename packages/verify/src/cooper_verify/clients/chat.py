@@ -12,10 +12,11 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import Field
 
+from cooper_base.closing import Closing
 from cooper_base.config.base import Config
 from cooper_base.errors import InputError, MissingExtraError
 from cooper_verify.clients.bounded import OversizedError, bounded_reply, read_to
@@ -100,7 +101,7 @@ class ChatReply:
         return self.failure in (None, "empty", "truncated")
 
 
-class ChatClient:
+class ChatClient(Closing):
     """Sends chats from an event loop in a thread of its own.
 
     Raises InputError if `api_key_env` is not set, and MissingExtraError without the extra `judges`.
@@ -183,12 +184,6 @@ class ChatClient:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     async def _shut_down(self) -> None:
         work = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]

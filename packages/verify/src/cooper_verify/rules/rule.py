@@ -6,10 +6,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args
 
 from pydantic import Field
 
+from cooper_base.closing import Closing
 from cooper_base.config.base import Config, Kinds
 from cooper_base.config.user_functions import UserFunction, load_added
 from cooper_base.data.problem import Problem
@@ -37,7 +38,7 @@ ProblemAndText = tuple[Problem, str]
 """A problem and the text of one completion."""
 
 
-class Rule(Grader):
+class Rule(Grader, Closing):
     """Decides whether completions are right. Safe to use from several threads. Only `verify_problems` is abstract."""
 
     name = "rule"
@@ -89,12 +90,6 @@ class Rule(Grader):
     def ambiguous(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems whose reference it reads in two ways: the answer decides which is meant."""
         return []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
 
 
 class RuleConfig(Protocol):
