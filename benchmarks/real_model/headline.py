@@ -141,6 +141,7 @@ def main() -> None:
     if given.save is not None:
         found = beside(found, given.save)
     compare(found)
+    beside_cooper(found)
     if given.save is not None:
         write_text(given.save, "[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n")
 
@@ -277,23 +278,34 @@ def compare(found: Sequence[Result]) -> None:
     over the start, over each arm and over the better rule, each with its 95 % interval by Student's t."""
     arms_of = {unit.seed: {one["arm"] for one in found if one["unit"] == unit.seed} for unit in UNITS}
     whole = [seed for seed, arms in arms_of.items() if arms >= set(ARMS)]
-    shown = [*ARMS, *(arm for arm in (*FURTHER, *RIVALS) if all(arm in arms_of[seed] for seed in whole))]
     if not whole:
         return
     rows = [one for one in found if one["unit"] in whole]
-    first, last = golds_by_unit(rows, shown, 0), golds_by_unit(rows, shown)
+    first, last = golds_by_unit(rows, ARMS, 0), golds_by_unit(rows, ARMS)
     better = {seed: max(RULES, key=lambda arm: last[arm, "all"][seed]) for seed in whole}
     overall = max(RULES, key=lambda arm: mean(last[arm, "all"].values()))
     print(f"\n{len(whole)} whole units: {whole}; better rule: {overall}, by unit: {better}")
     for part in GOLD:
         ours = last["cooper", part]
-        others = {"start": first["cooper", part]} | {arm: last[arm, part] for arm in shown if arm != "cooper"}
+        others = {"start": first["cooper", part]} | {arm: last[arm, part] for arm in ARMS if arm != "cooper"}
         others[f"better rule ({overall})"] = last[overall, part]
         others["better rule of each unit"] = {seed: last[better[seed], part][seed] for seed in whole}
         for name, golds in (*others.items(), ("cooper", ours)):
             _print(f"{name}, {part}", golds, whole)
         for name, golds in others.items():
             _print(f"cooper - {name}, {part}", {seed: ours[seed] - golds[seed] for seed in whole}, whole)
+
+
+def beside_cooper(found: Sequence[Result]) -> None:
+    """Prints gold at the end of each arm that the first plan lacks, and Cooper's less it, over the units that have
+    both."""
+    last = golds_by_unit(found, [*ARMS, *FURTHER, *RIVALS])
+    for arm in (*FURTHER, *RIVALS):
+        for part in GOLD:
+            ours, theirs = last["cooper", part], last[arm, part]
+            if both := sorted(ours.keys() & theirs.keys()):
+                _print(f"{arm}, {part}", {seed: theirs[seed] for seed in both}, both)
+                _print(f"cooper - {arm}, {part}", {seed: ours[seed] - theirs[seed] for seed in both}, both)
 
 
 def _print(name: str, values: Mapping[int, float], whole: Collection[int]) -> None:
