@@ -11,14 +11,14 @@ from cooper_lab.designs import prime
 from cooper_lab.designs.best_worst import entropy, r2m_loss
 from cooper_lab.designs.cross_entropy import CrossEntropy
 from cooper_lab.designs.fpo import fpo
-from cooper_lab.designs.grad_reg import regularised
+from cooper_lab.designs.grad_reg import GradientRegularised, regularised
 from cooper_lab.designs.implicit import MARK, ImplicitEngine, implicit_folder, split_at
 from cooper_lab.designs.implicit_learner import ImplicitLearner
 from cooper_lab.designs.ipvrm import IPVRMEngine, group_terms
 from cooper_lab.designs.noise import NoiseCorrected, is_drawn, refuses_right
-from cooper_rl import LearnerConfig, Ragged, load_policy, load_tokenizer
+from cooper_rl import InputError, LearnerConfig, Ragged, load_policy, load_tokenizer
 from cooper_rl.engines.base import LabelledBatch
-from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.engines.config import SamplingParams, ScorerConfig
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.engines.reward_input import RewardModelInput
@@ -231,6 +231,14 @@ def test_known_value_of_fpo_and_its_relaxed_form_where_nobody_knows():
 def quadratic(theta):
     """The gradient of (4 x^2 + y^2) / 2."""
     return of(4, 1) * theta
+
+
+def test_a_regularised_policy_learns_in_float32(tiny_models):
+    engine, settings = GradientRegularised(), {"model": str(tiny_models / "policy"), "device": "cpu"}
+    with pytest.raises(InputError, match="autocast: off"):
+        engine.check(LearnerConfig.model_validate(settings | {"autocast": "bfloat16"}), SamplingParams())
+    engine.check(LearnerConfig.model_validate(settings), SamplingParams())
+    assert engine.policy(LearnerConfig.model_validate(settings), 1).config.autocast == "off"
 
 
 def test_known_values_of_gradient_regularisation():
