@@ -3,6 +3,7 @@
     python -m benchmarks.real_model.headline OUT --bases SMOLLM2 QWEN --problems DATA --labelled labelled.parquet
     python -m benchmarks.real_model.headline OUT --bases … --pilot          # the KL coefficient of `rule_kl`, before
     python -m benchmarks.real_model.headline OUT --bases … --further        # two arms more on the same models
+    python -m benchmarks.real_model.headline OUT --bases … --rivals         # three that learn in other ways, likewise
     python -m benchmarks.real_model.headline OUT --save benchmarks/results/headline.json              # the tables alone
 
 Every command continues after an interruption and leaves out what is finished. Units come one after the other, each with
@@ -23,6 +24,7 @@ from typing import Any
 from benchmarks.real_model import data
 from benchmarks.real_model.decides import GOLD, Result, golds_by_unit, make_policy, make_reward_model, results
 from benchmarks.real_model.experiment import train_once, write
+from benchmarks.real_model.implicit import make_implicit
 from benchmarks.real_model.operations import JUDGED, interval, judging, table
 from benchmarks.verdicts.split_labelled import draw_evenly, fitting_rows
 
@@ -48,6 +50,20 @@ FURTHER: Mapping[str, Sequence[str]] = {
     "static_kl": ["kind=static"],
 }
 """Two arms that the first plan lacks: see headline.md. The KL coefficient of `static_kl` is that of its own pilot."""
+IMPLICIT = ("engine={kind: implicit}", "rewards=[{kind: outcome}]", "reward_model.input=chat_with_reference")
+PRIME = (*IMPLICIT, "algorithm.advantages={kind: prime, form: verl}")
+RIVALS: Mapping[str, Sequence[str]] = {
+    "iterated_5": [
+        *("kind=cooper", "cooptimization.before_policy=null"),
+        "cooptimization.pairs=[{kind: on_policy}, {kind: iterated, every: 5, batch: 16}]",
+    ],
+    "prime": [
+        *("kind=cooper_model", *PRIME),
+        "cooptimization={pairs: [{kind: outcomes}], before_policy: 0, epochs: 1, replay: {pairs_per_step: 0}}",
+    ],
+    "prime_frozen": ["kind=static", "reward_model.learns=false", *PRIME],
+}
+"""Other ways to learn a reward beside the policy (docs/co-training.md), with the learning rates of all arms here."""
 RULES = ("rule", "rule_kl")
 BASES: Mapping[str, Sequence[str]] = {"smollm2": (), "qwen": ("reward_model.frozen_layers=12",)}
 """Base models of the reward models, and what a run with one sets. The policy's base is the first. Of the second, half
@@ -101,6 +117,7 @@ def main() -> None:
     parser.add_argument("--units", nargs="*", type=int, default=[unit.seed for unit in UNITS])
     parser.add_argument("--pilot", action="store_true", help="the KL coefficients with the rule alone, on another unit")
     parser.add_argument("--further", action="store_true", help="the two further arms, and the pilot of the second")
+    parser.add_argument("--rivals", action="store_true", help="arms that learn a reward in other ways")
     parser.add_argument(
         "--save", type=Path, help="gold and alarm of the finished runs, beside those of units in this file"
     )
@@ -112,7 +129,7 @@ def main() -> None:
             make_start(given.out, PILOT, bases)
             pilot(given.out, "pilot", "rule")
         else:
-            arms = further_arms(given.out, bases) if given.further else ARMS
+            arms = further_arms(given.out, bases) if given.further else RIVALS if given.rivals else ARMS
             for unit in (unit for unit in UNITS if unit.seed in given.units):
                 make_start(given.out, unit, bases)
                 make_judge(given.out, unit, bases)
@@ -120,10 +137,11 @@ def main() -> None:
                     train(given.out, arm, settings, unit)
     runs = [read_record(path) for path in sorted((given.out / "runs").glob("*-*"))]
     table(runs, GOLD)
-    found = reported(results(runs, [*ARMS, *FURTHER]))
+    found = reported(results(runs, [*ARMS, *FURTHER, *RIVALS]))
     if given.save is not None:
         found = beside(found, given.save)
     compare(found)
+    beside_cooper(found)
     if given.save is not None:
         write_text(given.save, "[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n")
 
@@ -230,9 +248,13 @@ def make_judge(out: Path, unit: Unit, bases: Mapping[str, Path]) -> None:
 
 def train(out: Path, name: str, arm: Sequence[str], unit: Unit) -> None:
     """Start or continue one run. Of a finished one the models in `final` are kept, and no checkpoint."""
-    models = [f"{role}.model={out}/models/{role}-{unit.seed}" for role in ("policy", "reward_model")]
+    judge, layers = out / f"models/reward_model-{unit.seed}", BASES[unit.base]
+    if IMPLICIT[0] in arm:  # its own copy of the policy, of which all layers learn
+        judge, layers = out / f"models/implicit-{unit.seed}", ()
+        make_implicit(out / f"models/policy-{unit.seed}", out / f"data/{unit.seed}/labelled.jsonl", judge, unit.seed)
+    models = [f"policy.model={out}/models/policy-{unit.seed}", f"reward_model.model={judge}"]
     judged = judging(out / "data" / str(unit.seed), unit.operations)
-    train_once(out, f"{name}-{unit.seed}", CONFIG, [*arm, *judged, *models, *BASES[unit.base], f"seed={unit.seed}"])
+    train_once(out, f"{name}-{unit.seed}", CONFIG, [*arm, *judged, *models, *layers, f"seed={unit.seed}"])
     shutil.rmtree(out / "runs" / f"{name}-{unit.seed}" / "checkpoints", ignore_errors=True)
 
 
@@ -256,23 +278,34 @@ def compare(found: Sequence[Result]) -> None:
     over the start, over each arm and over the better rule, each with its 95 % interval by Student's t."""
     arms_of = {unit.seed: {one["arm"] for one in found if one["unit"] == unit.seed} for unit in UNITS}
     whole = [seed for seed, arms in arms_of.items() if arms >= set(ARMS)]
-    shown = [*ARMS, *(arm for arm in FURTHER if all(arm in arms_of[seed] for seed in whole))]
     if not whole:
         return
     rows = [one for one in found if one["unit"] in whole]
-    first, last = golds_by_unit(rows, shown, 0), golds_by_unit(rows, shown)
+    first, last = golds_by_unit(rows, ARMS, 0), golds_by_unit(rows, ARMS)
     better = {seed: max(RULES, key=lambda arm: last[arm, "all"][seed]) for seed in whole}
     overall = max(RULES, key=lambda arm: mean(last[arm, "all"].values()))
     print(f"\n{len(whole)} whole units: {whole}; better rule: {overall}, by unit: {better}")
     for part in GOLD:
         ours = last["cooper", part]
-        others = {"start": first["cooper", part]} | {arm: last[arm, part] for arm in shown if arm != "cooper"}
+        others = {"start": first["cooper", part]} | {arm: last[arm, part] for arm in ARMS if arm != "cooper"}
         others[f"better rule ({overall})"] = last[overall, part]
         others["better rule of each unit"] = {seed: last[better[seed], part][seed] for seed in whole}
         for name, golds in (*others.items(), ("cooper", ours)):
             _print(f"{name}, {part}", golds, whole)
         for name, golds in others.items():
             _print(f"cooper - {name}, {part}", {seed: ours[seed] - golds[seed] for seed in whole}, whole)
+
+
+def beside_cooper(found: Sequence[Result]) -> None:
+    """Prints gold at the end of each arm that the first plan lacks, and Cooper's less it, over the units that have
+    both."""
+    last = golds_by_unit(found, [*ARMS, *FURTHER, *RIVALS])
+    for arm in (*FURTHER, *RIVALS):
+        for part in GOLD:
+            ours, theirs = last["cooper", part], last[arm, part]
+            if both := sorted(ours.keys() & theirs.keys()):
+                _print(f"{arm}, {part}", {seed: theirs[seed] for seed in both}, both)
+                _print(f"cooper - {arm}, {part}", {seed: ours[seed] - theirs[seed] for seed in both}, both)
 
 
 def _print(name: str, values: Mapping[int, float], whole: Collection[int]) -> None:

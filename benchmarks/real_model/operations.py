@@ -87,9 +87,11 @@ def differences(runs: dict[str, RunRecord]) -> None:
 
 
 def interval(values: Sequence[float]) -> str:
-    """The values, and their mean with its 95 % interval."""
+    """The values, and of two or more their mean with its 95 % interval."""
+    each = " ".join(f"{value:+.3f}" for value in values)
+    if len(values) < 2:
+        return each
     middle, low, high = mean_interval(values)
-    each = " ".join(f"{value:+.2f}" for value in values)
     return f"{each}; {middle:+.3f} ({low:+.3f} to {high:+.3f})"
 
 

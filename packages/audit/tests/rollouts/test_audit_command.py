@@ -163,3 +163,7 @@ def test_a_run_of_cooper_has_its_verdict_in_its_report(cooper, tmp_path):
     code, output = cooper(tmp_path, "--out", tmp_path / "audit")
     assert code == 2
     assert f"is a run of Cooper; `cooper report {tmp_path}` has its verdict" in " ".join(output.split())
+    (tmp_path / "rollouts" / "000001.jsonl").write_text('{"problem": "1", "question": "1 + 1", "completions": []}\n')
+    code, output = cooper(tmp_path / "rollouts", "--out", tmp_path / "audit")
+    assert code == 2
+    assert f"is of a run of Cooper; `cooper report {tmp_path}` has its verdict" in " ".join(output.split())

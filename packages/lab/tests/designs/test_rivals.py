@@ -11,14 +11,14 @@ from cooper_lab.designs import prime
 from cooper_lab.designs.best_worst import entropy, r2m_loss
 from cooper_lab.designs.cross_entropy import CrossEntropy
 from cooper_lab.designs.fpo import fpo
-from cooper_lab.designs.grad_reg import regularised
-from cooper_lab.designs.implicit import ImplicitEngine, implicit_folder
+from cooper_lab.designs.grad_reg import GradientRegularised, regularised
+from cooper_lab.designs.implicit import MARK, ImplicitEngine, implicit_folder, split_at
 from cooper_lab.designs.implicit_learner import ImplicitLearner
 from cooper_lab.designs.ipvrm import IPVRMEngine, group_terms
 from cooper_lab.designs.noise import NoiseCorrected, is_drawn, refuses_right
-from cooper_rl import LearnerConfig, Ragged
+from cooper_rl import InputError, LearnerConfig, Ragged, load_policy, load_tokenizer
 from cooper_rl.engines.base import LabelledBatch
-from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.engines.config import SamplingParams, ScorerConfig
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.engines.reward_input import RewardModelInput
@@ -156,6 +156,19 @@ def test_an_implicit_model_that_has_learned_nothing_accepts_nothing(tiny_models,
     assert scores.tolist() == [0, 0, 0]
 
 
+def test_an_implicit_model_reads_the_end_where_the_policys_padding_is_its_end_of_sequence(tiny_models, tmp_path):
+    policy, folder = tmp_path / "policy", tmp_path / "implicit"
+    tokenizer, model = load_tokenizer(str(tiny_models / "policy")), load_policy(str(tiny_models / "policy"))
+    tokenizer.pad_token, model.config.pad_token_id = tokenizer.eos_token, tokenizer.eos_token_id
+    tokenizer.save_pretrained(policy)
+    model.save_pretrained(policy)
+    implicit_folder(policy, folder)
+    encoder = RewardModelInput.of(ScorerConfig(model=str(folder), input="chat"), load_tokenizer(str(folder)))
+    prompt, completion = split_at(getattr(load_policy(str(folder)).config, MARK), encoder.encode("3 - 1", "", "3-1=2"))
+    assert prompt == tokenizer("3 - 1\n")["input_ids"]
+    assert completion == [*tokenizer("3-1=2")["input_ids"], tokenizer.eos_token_id]
+
+
 def test_known_values_of_r2m():
     assert entropy(of(0, 1, 2, 3)).item() == pytest.approx(1.0875, abs=5e-5)
     assert entropy(of(5, 15, 25, 35)).item() == pytest.approx(1.0875, abs=5e-5)
@@ -218,6 +231,14 @@ def test_known_value_of_fpo_and_its_relaxed_form_where_nobody_knows():
 def quadratic(theta):
     """The gradient of (4 x^2 + y^2) / 2."""
     return of(4, 1) * theta
+
+
+def test_a_regularised_policy_learns_in_float32(tiny_models):
+    engine, settings = GradientRegularised(), {"model": str(tiny_models / "policy"), "device": "cpu"}
+    with pytest.raises(InputError, match="autocast: off"):
+        engine.check(LearnerConfig.model_validate(settings | {"autocast": "bfloat16"}), SamplingParams())
+    engine.check(LearnerConfig.model_validate(settings), SamplingParams())
+    assert engine.policy(LearnerConfig.model_validate(settings), 1).config.autocast == "off"
 
 
 def test_known_values_of_gradient_regularisation():

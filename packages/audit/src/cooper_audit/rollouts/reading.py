@@ -23,6 +23,7 @@ from cooper_audit.rollouts.formats import (
 )
 from cooper_audit.rollouts.rollout import Rollout, digest_of, short_hash
 from cooper_audit.rollouts.unrolling import EVALUATION, DumpRecord, number, unrolled
+from cooper_audit.run.run_record import is_run
 from cooper_base.data.answer import Answer
 from cooper_base.data.text import one_line
 from cooper_base.data.transcript import END_OF_TURN, turns_in, turns_of
@@ -248,6 +249,8 @@ def _unknown(files: Sequence["_File"]) -> str:
     if seen is None:
         of_numbers = ", only numbers; log its completions too, as tables or traces" if files[0].is_database else ""
         return f"{files[0].path}: holds no rows{of_numbers}"
+    if is_run(run := seen.path.parent.parent):
+        return f"{seen.path}: is of a run of Cooper; `cooper report {run}` has its verdict"
     there = one_line(", ".join(seen.trial.paths or seen.names), 300)
     if seen.trial.left_out:
         missing = " or ".join(seen.trial.left_out).replace("a row without ", "")

@@ -9,6 +9,9 @@ Published: lambda 1e-3 to 1e-2, eps 1e-3, without a KL term (`algorithm.kl: null
 difference. Its code clips both gradients at 10 before it takes the difference, which is biased where the clip acts;
 here only the sum is clipped, by `policy.max_grad_norm`. It costs a forward and a backward pass a step.
 
+The policy learns in float32. Under bfloat16 the difference is mostly rounding: for SmolLM2-135M and a gradient of norm
+0.46, of four short texts, it is 2.3 times as long as in float64, and the cosine of the two is 0.35 (in float32 1.00).
+
 Silence: it reads no verdict; what its reward leaves out is left out.
 """
 
@@ -18,12 +21,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from cooper_rl import Engine
+from cooper_rl import Engine, InputError
 from cooper_rl.engines import ENGINES
 from cooper_rl.engines.local import LearnsHere, LocalEngine
 
 if TYPE_CHECKING:
-    from cooper_rl.engines.config import LearnerConfig
+    from cooper_rl.engines.config import LearnerConfig, SamplingParams
     from cooper_rl.engines.local.learner import TorchPolicyLearner
     from cooper_rl.engines.local.sampler import NativeSampler
 
@@ -38,10 +41,19 @@ class GradientRegularised(LearnsHere, Engine):
     distance: float = Field(default=1e-3, gt=0)
     """eps: how far along the gradient the second one is taken."""
 
+    def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None:
+        super().check(policy, sampling)
+        if policy.autocast == "bfloat16":
+            raise InputError(
+                "policy.autocast: bfloat16 rounds off the difference of two gradients, which engine: "
+                "gradient_regularised takes; set policy.autocast: off"
+            )
+
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchPolicyLearner:
         if not trainable:
             return super().policy(config, total_steps, trainable)
-        learner = regularised_learner().from_config(config, total_steps, trainable)
+        in_float32 = config.model_copy(update={"autocast": "off"})
+        learner = regularised_learner().from_config(in_float32, total_steps, trainable)
         learner.strength, learner.distance = self.strength, self.distance
         return learner
 

@@ -96,15 +96,24 @@ def implicit_folder(policy: str | Path, folder: Path, template: str = "{{ messag
     """Write the policy as an implicit reward model that has learned nothing yet.
 
     `template` is what the policy reads of a question, as a chat template. The tokenizer's padding token marks where it
-    ends, and its end of sequence closes the completion. Raises InputError for a policy that cannot be loaded.
+    ends, and its end of sequence closes the completion; where the two are one, another special token is the padding
+    token. Raises InputError for a policy that cannot be loaded, and for a tokenizer that has no other.
     """
     from cooper_rl.engines.local.models import load_policy, load_tokenizer  # noqa: PLC0415 - as above
 
     tokenizer: Any = load_tokenizer(str(policy))
+    if tokenizer.pad_token in (None, tokenizer.eos_token):  # the input drops padding at its end
+        others = [token for token in tokenizer.all_special_tokens if token != tokenizer.eos_token]
+        if not others:
+            raise InputError(
+                f"{policy}: the tokenizer needs a special token beside its end of sequence; add a pad_token"
+            )
+        tokenizer.pad_token = others[0]
     tokenizer.chat_template = f"{template}{tokenizer.pad_token}{{{{ messages[1].content }}}}{tokenizer.eos_token}"
     tokenizer.save_pretrained(folder)
     model = load_policy(str(policy))
     setattr(model.config, MARK, tokenizer.pad_token_id)
+    model.config.pad_token_id = tokenizer.pad_token_id
     model.save_pretrained(folder)
     return folder
 

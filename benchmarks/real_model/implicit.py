@@ -1,0 +1,56 @@
+"""An implicit reward model from a unit's start policy and its labelled completions, for the arms of PRIME.
+
+Its rows, passes, batches and learning rate are those of the unit's reward model with a head (`decides.REWARD_MODEL`).
+Its loss is PRIME's, the cross-entropy of the log-ratio to the start policy.
+"""
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from benchmarks.real_model.decides import fresh
+from benchmarks.real_model.warm_up import PROMPT
+
+from cooper_lab.designs.implicit import ImplicitEngine, implicit_folder
+from cooper_lab.designs.implicit_learner import ImplicitLearner
+from cooper_rl import LearnerConfig, load_tokenizer
+from cooper_rl.engines.base import LabelledBatch
+from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
+from cooper_rl.engines.reward_input import RewardModelInput
+
+INPUT = "chat_with_reference"
+TEMPLATE = PROMPT.format(question="{{ messages[0].content }}")
+"""What the policy reads, with the reference behind the question."""
+BATCH = 16
+
+
+def make_implicit(start: Path, labelled: Path, model: Path, seed: int) -> None:
+    """The folder `model`, unless it is there, from one pass over the labelled rows."""
+    if model.exists():
+        return
+    half = implicit_folder(start, fresh(model), TEMPLATE)
+    rows = [json.loads(line) for line in labelled.read_text(encoding="utf-8").splitlines()]
+    Random(seed).shuffle(rows)
+    batches = [rows[first : first + BATCH] for first in range(0, len(rows), BATCH)]
+    learner, encoder = opened(start, half, updates=len(batches), learning_rate=1e-4)
+    for number, picked in enumerate(batches, 1):
+        asked = [(row["question"], row["reference_answer"], row["completion"]) for row in picked]
+        labels, weights = [float(row["label"]) for row in picked], [1 / len(picked)] * len(picked)
+        batch = LabelledBatch(encoder.encode_all(asked), labels, weights)
+        learned = learner.forward_backward(batch, BinaryCrossEntropyLoss())
+        learner.optim_step()
+        print(f"{model.name}: {number} of {len(batches)}, accuracy {learned['accuracy']:.2f}", flush=True)
+    learner.model.save_pretrained(half)
+    half.rename(model)
+
+
+def opened(start: Path, model: Path, updates: int, learning_rate: float) -> tuple[ImplicitLearner, RewardModelInput]:
+    """The learner, which compares with the start policy, and its input."""
+    shared: dict[str, Any] = {"device": "cpu", "autocast": "bfloat16", "tokens_per_microbatch": 2048}
+    engine = ImplicitEngine()
+    engine.policy(LearnerConfig(model=str(start), **shared), 0)
+    own = {"learning_rate": learning_rate, "warmup_steps": updates // 10, "input": INPUT, "max_input_tokens": 384}
+    config = ScorerConfig.model_validate({"model": str(model)} | own | shared)
+    return engine.reward_model(config, updates), RewardModelInput.of(config, load_tokenizer(str(model)))
