@@ -383,7 +383,7 @@ def _sums(group: Sequence[Rollout], advantages: Sequence[float], checked: Sequen
         if is_judged(said.verdict)
     ]
     words = [said.last for said in checked or () if said.verdict == "correct" and said.last and not said.ends]
-    return sums_of(_problem_key(first), (*first.references, "")[0], rows, given, words)
+    return sums_of(_problem_key(first), (*first.references, "")[0], rows, given, words, first.data_set)
 
 
 def _line(
