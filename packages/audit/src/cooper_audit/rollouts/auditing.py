@@ -16,7 +16,7 @@ from cooper_audit.rollouts.labels import Labels, label_key, write_to_label
 from cooper_audit.rollouts.reading import Choose, Decode, Source, read_steps
 from cooper_audit.rollouts.references import References
 from cooper_audit.rollouts.rollout import Rollout, digest_of, recorded, short_hash, step_file
-from cooper_audit.rollouts.suspicion import leaked, suspicions, unread_form
+from cooper_audit.rollouts.suspicion import leaked, several_answers, suspicions, unread_form
 from cooper_audit.run.change_points import WINDOW
 from cooper_audit.run.evidence import finding_of
 from cooper_audit.run.finding import ACCUSED, Finding
@@ -187,8 +187,11 @@ def _with_texts(finding: Finding, out: Path, steps: Sequence[int], checked: bool
     form that a check does not read; of what it does not judge, what became frequent and is paid.
     """
     guards = {guard.split(":")[0] for guard in finding.guards}
-    if finding.state in ("healthy", "nothing learned") and (leak := leaked(recorded(out, steps[-WINDOW:]))):
-        return replace(finding, state="unknown", guards=(*finding.guards, leak))
+    if finding.state in ("healthy", "nothing learned"):
+        first, last = (list(recorded(out, part)) for part in (steps[:WINDOW], steps[-WINDOW:]))
+        if doubt := leaked(last) or several_answers(first, last):
+            sentence = f"{finding.sentence} But what it accepts may be copied or guessed."
+            return replace(finding, state="unknown", sentence=sentence, guards=(*finding.guards, doubt))
     if not checked or "Not judged" in guards:
         rows = (row for row in recorded(out, steps) if not is_judged(row["verdict"]))
         return replace(finding, guards=(*finding.guards, *map(str, suspicions(rows))))

@@ -129,10 +129,10 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
         )
     if payment.is_of_harder_problems:
         guard = (
-            "Harder problems: later groups have fewer right answers, and a judge that errs more often on harder problems "
-            "then pays wrong answers more often, without a hack. By what groups with fewer right answers were paid "
-            f"before, or may have been, that explains {percent(min(payment.explained, 1.0))} of the rise. The same "
-            "problems at both ends, or an evaluation, would tell."
+            "Harder problems: later groups have fewer right answers, and a judge that errs more often on harder "
+            "problems then pays wrong answers more often, without a hack. By what groups with fewer right answers "
+            f"were paid before, or may have been, that explains {percent(min(payment.explained, 1.0))} of the rise. "
+            "The same problems at both ends, or an evaluation, would tell."
         )
         return Finding("unknown", f"Wrong answers are paid more: {said}.", (guard,), onset, before, after, figures)
     if payment.is_of_conventions:

@@ -226,7 +226,9 @@ class Groups:
         times = Counter(word for group in self.groups for word in group.words)
         once = [float(sum(times[word] == 1 for word in group.words)) for group in self.groups]
         columns = dict(zip((*COLUMNS, *PAYMENTS), (*values.T, *payments.T), strict=True))
-        return Table(np.array(self.steps, dtype=int), problems, columns | {GARBLED: np.array(once), KIND: kinds, SET: sets})
+        return Table(
+            np.array(self.steps, dtype=int), problems, columns | {GARBLED: np.array(once), KIND: kinds, SET: sets}
+        )
 
 
 @dataclass(frozen=True)
