@@ -191,7 +191,7 @@ def _fall_of(table: PartsTable, part: Part, measure: str, series: Series) -> Spa
     if to_last.mean > -LOST or to_last.high >= 0 or measured(series, shortest).mean > -LOST:
         return None
     of_rest, _ = change_between(table.series(~part.rows, measure), last)
-    if of_rest < SHARED * to_last.mean:
+    if not of_rest >= SHARED * to_last.mean:  # nor where there are no others
         return None
     if measure in TRUTHS and to_last.mean <= -LOST_ANYHOW:
         return last
