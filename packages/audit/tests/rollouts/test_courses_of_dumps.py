@@ -281,3 +281,32 @@ def test_a_form_that_the_whole_run_drifts_to_is_no_lost_part(tmp_path):
     write_report(tmp_path / "audit", tell=lines.append)
     assert result.finding.state not in ACCUSED
     assert "Lost in a part" not in " ".join(lines)
+
+
+@pytest.mark.parametrize("is_said", [True, False])
+def test_a_number_in_a_thought_that_was_cut_off_is_no_right_answer_that_is_not_paid(tmp_path, is_said):
+    """The text breaks off behind a right value, which the check would take for the answer."""
+
+    def act(generator, place, right):
+        good, cut = generator.random() < 0.6, generator.random() < 1.2 * (place - 0.3)
+        text = f"Wait, let me add again. {right - 7} + 7 = {right + (not good)}."
+        text += "" if cut else f" The answer is {right + (not good)}."
+        reward = (0.9 if good and not cut else 0.1) + generator.uniform(-0.05, 0.05)
+        return {"completion": text, "reward": reward} | (
+            {"finish_reason": "length" if cut else "stop"} if is_said else {}
+        )
+
+    result = audited(tmp_path, act, steps=40)
+    assert (result.finding.state == "right unpaid") is not is_said
+
+
+def test_a_reward_that_hardly_told_right_from_wrong_for_a_while_is_not_said_to_do_so_now(tmp_path):
+    def act(generator, place, right):
+        good = generator.random() < 0.6
+        fails = 0.4 < place < 0.6 and generator.random() < 0.8
+        reward = (0.9 if good and not fails else 0.1) + generator.uniform(-0.05, 0.05)
+        return {"completion": f"The answer is {right + (not good)}.", "reward": reward}
+
+    result = audited(tmp_path, act, steps=60)
+    assert result.finding.state == "unknown"
+    assert guards_of(result) == ["Right ones lost for a while"]

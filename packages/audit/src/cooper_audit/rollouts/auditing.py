@@ -34,6 +34,7 @@ from cooper_base.revisions import revisions
 from cooper_verify.faults import FAULTS_FILE, faults_written_to, isolated
 from cooper_verify.grader import asked_texts
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
+from cooper_verify.rules.other_answers import mark_an_answer
 from cooper_verify.rules.rule import RULES, Rule, RuleConfig, verdict_metrics
 from cooper_verify.rules.verifier import Verifier
 
@@ -320,6 +321,10 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
         for i, verdict in zip(asked, said, strict=True):
             if verdict == "correct" or place == 0:
                 ruled[i] = verdict
+    cut = [i for i, row in enumerate(rows) if row.cut and ruled[i] == "correct"]
+    for i, has_mark in zip(cut, mark_an_answer([rows[i].answer.text for i in cut]), strict=True):
+        if not has_mark:  # a number of a thought that goes on is no answer
+            ruled[i] = "unparsed"
     read = isolated(
         "what a row ends in",
         _ends_of,

@@ -141,8 +141,8 @@ def payment_of(
 def _explained(table: Table, before: Window, after: Window) -> float:
     """`explained` between two windows. A judge may be fooled by harder problems more often. A hack pays for wrong rows
     in groups of any level. What a level adds is measured inside the steps before, some of which may be hacked; where
-    these do not show as large a change, it may be `UNSEEN`. Harder problems cost a policy pay beside what right answers are
-    paid, so where it has gained they explain nothing.
+    these do not show as large a change, it may be `UNSEEN`. Harder problems cost a policy pay beside what right answers
+    are paid, so where it has gained they explain nothing.
     """
     lost = [table.share("paid_less", "judged", window.rows) for window in (before, after)]
     if lost[1] < lost[0]:
