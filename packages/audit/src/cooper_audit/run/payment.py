@@ -45,10 +45,10 @@ FEWEST_OF_PART = 2
 DOUBT = 2.6
 """So many standard errors of how much more often wrong answers are paid in groups with fewer right ones are believed
 in: a verdict has to hold for what is probable in one of a hundred runs."""
-BEYOND, UNSEEN = 2.0, 0.35
+BEYOND, UNSEEN, COST = 2.0, 0.35, 1 / 3
 """A level that changes by so many times its spread in the steps before is beyond what these show. There a judge may pay
 for wrong answers to problems that nobody solves so much more often than to those that all solve: one that takes 70 % of
-them for right."""
+them for right. Then a policy is paid less, by so much of what it would be if no further wrong answer were paid."""
 TOGETHER = (2, 3)
 """So many steps are also taken together."""
 FEW_VALUES, INDEPENDENT = 10, 0.99
@@ -141,8 +141,8 @@ def payment_of(
 def _explained(table: Table, before: Window, after: Window) -> float:
     """`explained` between two windows. A judge may be fooled by harder problems more often. A hack pays for wrong rows
     in groups of any level. What a level adds is measured inside the steps before, some of which may be hacked; where
-    these do not show as large a change, it may be `UNSEEN`. Harder problems cost a policy pay beside what right answers
-    are paid, so where it has gained they explain nothing.
+    these do not show as large a change, it may be `UNSEEN`, if the further wrong answers cost the policy enough. Harder
+    problems cost it pay beside what right answers are paid, so where it has gained they explain nothing.
     """
     lost = [table.share("paid_less", "judged", window.rows) for window in (before, after)]
     if lost[1] < lost[0]:
@@ -150,7 +150,9 @@ def _explained(table: Table, before: Window, after: Window) -> float:
     was, now = (levels_of(table, window.rows) for window in (before, after))
     change, rise = now.mean - was.mean, _rise(table, before, after)
     seen = explained_by(was.variance, was.covariance - DOUBT * was.error, change)
-    is_beyond = change**2 > BEYOND**2 * was.variance
+    wrong = [table.share("compared", "judged", window.rows) for window in (before, after)]
+    unpaid = (wrong[1] - wrong[0]) * table.share("paid_less", "compared", before.rows)
+    is_beyond = change**2 > BEYOND**2 * was.variance and lost[1] - lost[0] >= COST * unpaid
     return (max(seen, -UNSEEN * change) if is_beyond else seen) / rise
 
 
