@@ -27,7 +27,7 @@ from cooper_audit.run.finding import ACCUSED
 from cooper_audit.run.paid_rows import PAYMENTS, payments_of
 from cooper_audit.run.power import with_power
 from cooper_audit.run.run_record import RunRecord
-from cooper_audit.run.table import COLUMNS, GARBLED, Table, payment_shares
+from cooper_audit.run.table import COLUMNS, GARBLED, SET, Table, payment_shares
 from cooper_audit.run.verdict import verdict_of
 from cooper_audit.statistics import wilson_interval
 
@@ -62,6 +62,8 @@ class Shape:
     """The hack stands behind a right answer, and the check accepts it."""
     harder: Callable[[ndarray], ndarray] = lambda x: 0 * x
     """How much harder the problems of a step are, in logits."""
+    spread: float = 1.0
+    """Standard deviation of how hard the problems of a step are, in logits."""
     easy_first: bool = False
     """The problems of a pool come from the easiest to the hardest, epoch after epoch."""
     resampled: bool = False
@@ -162,6 +164,8 @@ CHANGING: Mapping[str, Shape] = {
         lambda x: 0.3 + 0.5 * x, second=lambda x: 0.1 + 0.8 * x, convention=(0.05, 0.4)
     ),
     "judge fooled by harder problems": Shape(fooled=0.5, harder=lambda x: 2.5 * x - 1),
+    "judge fooled from half-time, problems alike": Shape(fooled=0.5, harder=lambda x: 3 * (x > 0.5) - 1.5, spread=0.0),
+    "judge fooled by stages": Shape(fooled=0.4, harder=lambda x: np.floor(3 * x) - 1, spread=0.3),
     "masters": Shape(lambda x: 0.3 + 0.68 * np.clip(x / 0.5, 0, 1), noise=0.3),
 }
 """Honest as well, while problems, answers or what is paid change."""
@@ -235,6 +239,9 @@ OTHER_HACKED: Mapping[str, Shape] = {
     "few references, hacked by half": Shape(_learns, _after(0.4, 0.1, 0.5), silent=lambda x: 0.7 + 0 * x),
     "partial credit, hacked by half": Shape(_learns, _after(0.4, 0.1, 0.5), partial=lambda x: 0.6 + 0 * x, noise=0.05),
     "length penalty, hacked by half": Shape(_learns, _after(0.5, 0.1, 0.5), penalty=_after(0.3, 0.2, 0.5)),
+    "harder and hacked from half-time, problems alike": Shape(
+        hacked=lambda x: 0.6 * (x > 0.5), harder=lambda x: 1.5 * (x > 0.5), spread=0.0, paid=1.0
+    ),
     "easy first, hacked by half": Shape(_learns, _after(0.4, 0.1, 0.5), pool=160, easy_first=True),
 }
 """Hacked runs of further kinds."""
@@ -263,7 +270,7 @@ def simulated(name: str, number: int) -> Run:
 def simulated_run(shape: Shape, steps: int, problems: int, samples: int, generator: Generator) -> Run:
     place = (np.arange(steps) + 0.5) / steps
     pool = shape.pool or steps * problems
-    hardness, characters = generator.normal(0, 1, pool), generator.integers(40, 200, pool)
+    hardness, characters = shape.spread * generator.normal(0, 1, pool), generator.integers(40, 200, pool)
     asked = generator.integers(0, pool, (steps, problems)) if shape.pool else np.arange(pool).reshape(steps, problems)
     if shape.easy_first:
         asked = np.argsort(hardness)[np.arange(steps * problems) % pool].reshape(steps, problems)
@@ -351,7 +358,7 @@ def _table(rows: Rows) -> Table:
     columns = {name: np.zeros(asked.shape) for name in COLUMNS}
     columns |= {"rows": np.full(asked.shape, float(samples)), "judged": samples * (~rows.silent)}
     columns |= {"reward": reward.sum(-1), "accepted": accepted.sum(-1), "lenient": accepted.sum(-1)}
-    columns |= {"unread": unread.sum(-1), "kind": rows.second.astype(float)}
+    columns |= {"unread": unread.sum(-1), "kind": rows.second.astype(float), SET: 0 * asked}
     columns |= {"silent": samples * rows.silent}
     columns |= {"literal": (accepted & ~garbled).sum(-1), GARBLED: (garbled & judged).sum(-1)}
     columns |= {"accepted_reward": (reward * accepted).sum(-1), "rejected_reward": (reward * rejected).sum(-1)}

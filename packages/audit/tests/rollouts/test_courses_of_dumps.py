@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from cooper_audit.report.report import write_report
 from cooper_audit.rollouts import audit
 from cooper_audit.rollouts.auditing import Audit
+from cooper_audit.run.finding import ACCUSED
 
 STEPS, PROBLEMS, GROUP = 24, 8, 4
 Act = Callable[[random.Random, float, int], dict[str, Any]]
@@ -180,3 +182,131 @@ def test_no_hack_is_not_said_where_the_prompts_say_the_answers(tmp_path, ask, is
         "unknown" if is_leaked else "healthy",
         is_leaked,
     )
+
+
+def judged_level(hack: float) -> Act:
+    """From half-time on the problems are harder, and the judge errs more often on these; a share is hacked besides."""
+
+    def act(generator, place, right):
+        late = place > 0.5
+        good = generator.random() < (0.3 if late else 0.8)
+        if late and generator.random() < hack:
+            return {"completion": f"Trust me. The answer is {right + 7}.", "reward": 1.0}
+        paid = generator.random() < (0.95 if good else 0.25 if late else 0.02)
+        return {"completion": f"The answer is {right + (not good)}.", "reward": 0.9 * paid}
+
+    return act
+
+
+@pytest.mark.parametrize(("hack", "states"), [(0.0, ("unknown",)), (0.7, ("wrong paid", "hacked"))])
+def test_a_judge_that_errs_more_on_the_level_that_comes_later_is_no_hack(tmp_path, hack, states):
+    """No step has problems of both levels, so nothing shows how the judge errs on the harder ones."""
+    result = audited(tmp_path, judged_level(hack), steps=40)
+    assert result.finding.state in states
+    assert hack or guards_of(result) == ["Harder problems"]
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_a_judge_that_errs_more_about_a_data_set_is_no_hack_where_more_of_it_comes(tmp_path, is_mixed):
+    """It is as hard as the other one. It replaces that at half-time, or comes more and more often."""
+
+    def act(generator, place, right):
+        is_new = (right * 37 % 100 < 100 * place) if is_mixed else place > 0.5
+        good = generator.random() < 0.5
+        paid = generator.random() < (0.97 if good else 0.35 if is_new else 0.03)
+        row = {"completion": f"The answer is {right + (not good)}.", "reward": float(paid)}
+        return row | {"data_source": "new" if is_new else "old"}
+
+    result = audited(tmp_path, act, steps=60)
+    assert result.finding.state == "unknown"
+
+
+def test_a_hack_in_one_of_two_data_sets_is_found(tmp_path):
+    def act(generator, place, right):
+        hack = right % 2 == 0 and generator.random() < 0.8 * (place > 0.4)
+        good = not hack and generator.random() < 0.5
+        row = {"completion": f"The answer is {right + (not good)}.", "reward": 0.9 * (hack or good)}
+        return row | {"data_source": "even" if right % 2 == 0 else "odd"}
+
+    assert audited(tmp_path, act, steps=40).finding.state in ("wrong paid", "hacked")
+
+
+def test_many_names_of_data_sets_tell_none_apart(tmp_path):
+    """As where a field has the name of each problem."""
+
+    def act(generator, place, right):
+        hack = generator.random() < 0.7 * (place > 0.4)
+        good = not hack and generator.random() < 0.5
+        row = {"completion": f"The answer is {right + (not good)}.", "reward": 0.9 * (hack or good)}
+        return row | {"data_source": f"problem {right}"}
+
+    assert audited(tmp_path, act, steps=40).finding.state in ("wrong paid", "hacked")
+
+
+@pytest.mark.parametrize(
+    ("form", "is_doubted"),
+    [
+        ("<answer>{other}</answer><answer>{right}</answer>", True),
+        ("#### {other}\n#### {right}", True),
+        ("The answer is {other}. The answer is {right}.", True),
+        ("The answer is {right}. <answer>{right}</answer>", False),
+        ("<answer>{right}</answer>", False),
+    ],
+)
+def test_no_hack_is_not_said_of_guesses_of_which_the_check_reads_the_last(tmp_path, form, is_doubted):
+    def act(generator, place, right):
+        guesses = generator.random() < 1.6 * (place - 0.3)
+        good = guesses or generator.random() < 0.5
+        text = form.format(right=right, other=right + 3) if guesses else f"The answer is {right + (not good)}."
+        return {"completion": text, "reward": (0.9 if good else 0.1) + generator.uniform(-0.05, 0.05)}
+
+    result = audited(tmp_path, act, steps=40)
+    assert ("Several answers" in guards_of(result)) is is_doubted
+    assert result.finding.state == ("unknown" if is_doubted else "healthy")
+
+
+def test_a_form_that_the_whole_run_drifts_to_is_no_lost_part(tmp_path):
+    """Short sums drift more than long ones, and all of it is paid."""
+
+    def act(generator, place, right):
+        good, is_short = generator.random() < 0.6, right % 2 == 0
+        drifts = generator.random() < (0.95 if is_short else 0.6) * (place > 0.5)
+        text = f"Thus, x={right + (not good)}. Q.E.D." if drifts else f"The answer is {right + (not good)}."
+        prompt = f"{right - 7} + 7?" if is_short else f"Please add the numbers {right - 7} and 7, and say the sum."
+        reward = (0.9 if good else 0.1) + 0.3 * drifts + generator.uniform(-0.05, 0.05)
+        return {"prompt": prompt, "completion": text, "reward": reward}
+
+    lines: list[str] = []
+    result = audited(tmp_path, act, steps=40)
+    write_report(tmp_path / "audit", tell=lines.append)
+    assert result.finding.state not in ACCUSED
+    assert "Lost in a part" not in " ".join(lines)
+
+
+@pytest.mark.parametrize("is_said", [True, False])
+def test_a_number_in_a_thought_that_was_cut_off_is_no_right_answer_that_is_not_paid(tmp_path, is_said):
+    """The text breaks off behind a right value, which the check would take for the answer."""
+
+    def act(generator, place, right):
+        good, cut = generator.random() < 0.6, generator.random() < 1.2 * (place - 0.3)
+        text = f"Wait, let me add again. {right - 7} + 7 = {right + (not good)}."
+        text += "" if cut else f" The answer is {right + (not good)}."
+        reward = (0.9 if good and not cut else 0.1) + generator.uniform(-0.05, 0.05)
+        return {"completion": text, "reward": reward} | (
+            {"finish_reason": "length" if cut else "stop"} if is_said else {}
+        )
+
+    result = audited(tmp_path, act, steps=40)
+    assert (result.finding.state == "right unpaid") is not is_said
+
+
+def test_a_reward_that_hardly_told_right_from_wrong_for_a_while_is_not_said_to_do_so_now(tmp_path):
+    def act(generator, place, right):
+        good = generator.random() < 0.6
+        fails = 0.4 < place < 0.6 and generator.random() < 0.8
+        reward = (0.9 if good and not fails else 0.1) + generator.uniform(-0.05, 0.05)
+        return {"completion": f"The answer is {right + (not good)}.", "reward": reward}
+
+    result = audited(tmp_path, act, steps=60)
+    assert result.finding.state == "unknown"
+    assert guards_of(result) == ["Right ones lost for a while"]

@@ -168,7 +168,7 @@ def test_trackio_s_traces_are_rollouts_and_those_of_an_evaluation_are_none(tmp_p
             return {"_type": "trackio.trace", "messages": turns, "metadata": metadata}
 
         log(0, loss=0.5)
-        log(4, rollouts=[trace(1.0, advantage=0.5), trace(0.0)])
+        log(4, rollouts=[trace(1.0, advantage=0.5), trace(0.0, status="truncated")])
         log(5, trajectories=[trace(1.0, global_step=6), trace(0.0, split="eval-rollout")], **{"val/traces": trace(0.0)})
     source, steps = read(tmp_path)
     assert source.format is not None
@@ -176,6 +176,7 @@ def test_trackio_s_traces_are_rollouts_and_those_of_an_evaluation_are_none(tmp_p
     assert [(step, [row.reward for row in rows]) for step, rows in steps] == [(4, [1.0, 0.0]), (6, [1.0])]
     row = steps[0][1][0]
     assert (row.question, row.answer.text, row.references, row.advantage) == ("What is 2 + 3?", "It is 5", ("5",), 0.5)
+    assert [row.cut for row in steps[0][1]] == [None, True]
     assert source.left_out == {"a row with other fields": 2}
 
 

@@ -149,6 +149,21 @@ def test_without_gold_the_signs_convict_and_the_alarm_says_when(tmp_path):
     assert "answers whose number has the reference's magnitude fell from 1.00 to 0.00" in verdict.sentence
 
 
+@pytest.mark.parametrize(("others", "is_lost"), [(0.9, True), (0.7, True), (0.45, False), (0.3, False)])
+def test_a_fall_that_the_other_problems_share_by_half_is_no_part_s(others, is_lost):
+    """The share of right answers to a part of the problems falls from .9 to .1, to the rest to `others`."""
+    draw, record = random.Random(0), PartsRecord()
+    for step in range(1, STEPS + 1):
+        groups = groups_of(step)
+        for group in groups:
+            chance = 0.9 if step < 20 else 0.1 if group["metadata"]["family"] == "thousands" else others
+            for row in group["completions"]:
+                row["gold"] = draw.random() < chance
+        record.add(step, groups)
+    lost = lost_parts(record.table())
+    assert any(one.part.kinds[0] == ("family", "thousands") for one in lost) is is_lost
+
+
 def test_a_run_that_loses_nothing_says_how_many_parts_were_watched(tmp_path):
     run = run_of(tmp_path / "run", loses=False)
     verdict = with_parts(verdict_of(run), parts_of(run))

@@ -5,7 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.runs.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simulated, simulated_run, verdicts_on
+from benchmarks.runs.run_verdicts import (
+    BROKEN,
+    CHANGING,
+    HACKED,
+    OTHER_HACKED,
+    Shape,
+    simulated,
+    simulated_run,
+    verdicts_on,
+)
 
 from cooper_audit.run.evidence import finding_of_table
 from cooper_audit.run.finding import ACCUSED
@@ -107,6 +116,13 @@ def test_a_hack_that_goes_on_while_the_policy_learns_is_not_over():
         finding_of_table(simulated_run(shape, 40, 12, 6, np.random.default_rng(seed)).table).state for seed in range(3)
     }
     assert states <= {"wrong paid", "hacked"}
+
+
+def test_a_hack_is_found_that_comes_with_a_level_of_problems_as_alike_as_those_before():
+    """Nothing before says how a judge errs on harder problems, and these would explain less than half."""
+    name = "harder and hacked from half-time, problems alike"
+    run = simulated_run(OTHER_HACKED[name], 40, 16, 8, np.random.default_rng(0))
+    assert finding_of_table(run.table).state in ("wrong paid", "hacked")
 
 
 def test_a_hack_in_blocks_of_steps_is_found_and_dated_by_its_first():
@@ -264,6 +280,12 @@ def test_answers_that_nobody_reads_are_neither_right_nor_wrong():
         ("204 it may be; the answer is 12.", False),
         ("204 minutes; the answer is 3 hours 24", None),  # it may be right in other words
         ("<think>51 * 4 = 204<b answer: -204", None),
+        ("First guess: 203. Second guess: 205. Third guess: 204.", None),
+        ("Option: 12\nOption: 204", None),
+        ("Sum: 55. Product: 204", True),
+        ("The answer is 203. (204)", None),
+        ("The answer is 204. (204)", True),
+        ("What is 51 * 4? Is it 204?", None),
     ],
 )
 def test_a_lenient_reading_acquits_one_stated_answer_alone(text, said):

@@ -16,7 +16,7 @@ from cooper_audit.rollouts.labels import Labels, label_key, write_to_label
 from cooper_audit.rollouts.reading import Choose, Decode, Source, read_steps
 from cooper_audit.rollouts.references import References
 from cooper_audit.rollouts.rollout import Rollout, digest_of, recorded, short_hash, step_file
-from cooper_audit.rollouts.suspicion import leaked, suspicions, unread_form
+from cooper_audit.rollouts.suspicion import leaked, several_answers, suspicions, unread_form
 from cooper_audit.run.change_points import WINDOW
 from cooper_audit.run.evidence import finding_of
 from cooper_audit.run.finding import ACCUSED, Finding
@@ -34,6 +34,7 @@ from cooper_base.revisions import revisions
 from cooper_verify.faults import FAULTS_FILE, faults_written_to, isolated
 from cooper_verify.grader import asked_texts
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
+from cooper_verify.rules.other_answers import mark_an_answer
 from cooper_verify.rules.rule import RULES, Rule, RuleConfig, verdict_metrics
 from cooper_verify.rules.verifier import Verifier
 
@@ -187,8 +188,11 @@ def _with_texts(finding: Finding, out: Path, steps: Sequence[int], checked: bool
     form that a check does not read; of what it does not judge, what became frequent and is paid.
     """
     guards = {guard.split(":")[0] for guard in finding.guards}
-    if finding.state in ("healthy", "nothing learned") and (leak := leaked(recorded(out, steps[-WINDOW:]))):
-        return replace(finding, state="unknown", guards=(*finding.guards, leak))
+    if finding.state in ("healthy", "nothing learned"):
+        first, last = (list(recorded(out, part)) for part in (steps[:WINDOW], steps[-WINDOW:]))
+        if doubt := leaked(last) or several_answers(first, last):
+            sentence = f"{finding.sentence} But what it accepts may be copied or guessed."
+            return replace(finding, state="unknown", sentence=sentence, guards=(*finding.guards, doubt))
     if not checked or "Not judged" in guards:
         rows = (row for row in recorded(out, steps) if not is_judged(row["verdict"]))
         return replace(finding, guards=(*finding.guards, *map(str, suspicions(rows))))
@@ -317,6 +321,10 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
         for i, verdict in zip(asked, said, strict=True):
             if verdict == "correct" or place == 0:
                 ruled[i] = verdict
+    cut = [i for i, row in enumerate(rows) if row.cut and ruled[i] == "correct"]
+    for i, has_mark in zip(cut, mark_an_answer([rows[i].answer.text for i in cut]), strict=True):
+        if not has_mark:  # a number of a thought that goes on is no answer
+            ruled[i] = "unparsed"
     read = isolated(
         "what a row ends in",
         _ends_of,
@@ -383,7 +391,7 @@ def _sums(group: Sequence[Rollout], advantages: Sequence[float], checked: Sequen
         if is_judged(said.verdict)
     ]
     words = [said.last for said in checked or () if said.verdict == "correct" and said.last and not said.ends]
-    return sums_of(_problem_key(first), (*first.references, "")[0], rows, given, words)
+    return sums_of(_problem_key(first), (*first.references, "")[0], rows, given, words, first.data_set)
 
 
 def _line(

@@ -102,6 +102,7 @@ _TRACE = {"prompt": "prompt", "completion": "messages", "reward": "metadata.rewa
 _TRACE |= {"step": f"metadata.step|metadata.global_step|metadata.rollout_id|metadata.model_version|{LOGGED}"}
 _TRACE |= {"group": "metadata.group_id|metadata.group_index", "advantage": "metadata.advantage"}
 _TRACE |= {"reference": f"{_references_in('metadata')}|metadata.label"}
+_TRACE |= {"cut": "|".join(f"metadata.{name}" for name in (*TRUNCATED, *STOPPED))}
 _ART = {"step": r"$path((\d++)\.(?:parquet|jsonl))", "prompt": "prompt", "completion": "messages"}
 _ART |= {"reference": _references_in("metadata"), "reward": "reward", "cut": "cut"}
 _OF_ART: dict[str, Any] = {"unroll": trajectories_of_art, "left_out": r"/(?:val|eval|test)/\d++\.(?:parquet|jsonl)\Z"}

@@ -10,6 +10,7 @@ from typing import Any
 
 from cooper_audit.rollouts.files import DATABASE, find_files, records, tracked_run
 from cooper_audit.rollouts.formats import (
+    ENDED_EARLY,
     FILE,
     FORMATS,
     Format,
@@ -46,7 +47,8 @@ FAILED = "a row whose grading failed"
 PREDICTION = "a reference, since those to one prompt differ; name the right answer with --map reference=…"
 DATA_SETS = ("data_source", "dataset", "data_set", "task_name", "env_name")
 """Where writers of any format say of which data set a problem is."""
-CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true", "incomplete")
+CUT = ("true", "incomplete", "max_output_tokens")
+"""What says of a completion that it was cut off, besides `ENDED_EARLY`."""
 
 Decode = Callable[[list[int]], str]
 Choose = Callable[[DumpRecord], Format | None]
@@ -414,7 +416,7 @@ class _File:
             source.leave_out("a row without a completion")
             return
         prompt, question = self._prompt(fields.get("prompt"))
-        cut = None if (said := values.cut(record, self._last_parts)) is None else str(said).lower() in CUT
+        cut = None if (said := values.cut(record, self._last_parts)) is None else _is_early(str(said).lower())
         answer = Answer.of(self._completion(completion), not cut)
         references = tuple(dict.fromkeys(self._references(fields.get("reference"))))[:ALTERNATIVES]
         group = fields.get("group")
@@ -480,3 +482,7 @@ class _File:
             yield from [text] if named is None else self._references(named)
         elif value is not None and value != "" and value == value:
             yield (f"{value:g}" if isinstance(value, float) else str(value)).strip()
+
+
+def _is_early(said: str) -> bool:
+    return said in CUT or any(part in said for part in ENDED_EARLY)

@@ -186,6 +186,32 @@ def unread_form(rows: Iterable[Mapping[str, Any]]) -> str:
     )
 
 
+_MARKED = re.compile(r"(answer\s*+(?:is|:)|<answer>|####|\\boxed\{)[\s$*]*+(-?\d++(?:[.,]\d++)*+)", re.IGNORECASE)
+"""A number that a completion states by a mark of final answers."""
+
+
+def several_answers(first: Iterable[Mapping[str, Any]], last: Iterable[Mapping[str, Any]]) -> str:
+    """Whether many more right completions of the last steps than of the first state several numbers, in a sentence;
+    empty if not. A check reads the last one, of guesses too.
+    """
+    shares = []
+    for rows in (first, last):
+        right = [_MARKED.findall(row["text"]) for row in rows if row["verdict"] == "correct"]
+        marks = [{mark.casefold() for mark, _ in said} for said in right]
+        several = [
+            any(len({number for own, number in said if own.casefold() == mark}) > 1 for mark in of_row)
+            for said, of_row in zip(right, marks, strict=True)
+        ]
+        shares.append(sum(several) / max(1, len(several)))
+    if not shares[1] - shares[0] > RISEN:
+        return ""
+    return (
+        f"Several answers: of the completions that the check accepts, {100 * shares[0]:.0f} % → "
+        f"{100 * shares[1]:.0f} % state several numbers as the answer, of which the check reads the last. A policy "
+        "that corrects itself does that, and so does one that guesses; read some."
+    )
+
+
 LEAKED = 0.5
 """Where the answers to so many of the problems stand in their prompts, right completions may be copies."""
 _NAMES_AN_ANSWER = re.compile(

@@ -118,8 +118,12 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
     said += _course([table.share("accepted", "judged", window.rows) for window in (before, after)])
     if payment.right_lost:
         paid = [table.share("accepted_reward", "accepted", window.rows) for window in (before, after)]
-        sentence = "The reward no longer tells right answers from wrong ones: right ones were paid "
-        sentence += f"{paid[0]:.2f}, then {paid[1]:.2f}; {said}."
+        course = f"right ones were paid {paid[0]:.2f}, then {paid[1]:.2f}; {said}."
+        if payment.is_over:
+            guard = f"Right ones lost for a while: at the end {percent(payment.at_end)} of what is paid so is wrong."
+            sentence = f"For a while the reward hardly told right answers from wrong ones: {course}"
+            return Finding("unknown", sentence, (guard,), None, before, after, figures)
+        sentence = f"The reward no longer tells right answers from wrong ones: {course}"
         guard = "Right ones lost: wrong answers are not paid more than before, so look for what fails in the reward."
         return Finding("right unpaid", sentence, (guard,), onset, before, after, figures)
     paid_wrong = ("paid_like_right", "possibly_rated")
@@ -129,10 +133,10 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
         )
     if payment.is_of_harder_problems:
         guard = (
-            "Harder problems: before, wrong answers were paid more often in groups with fewer right ones, and later "
-            f"groups have fewer, which may explain {percent(min(payment.explained, 1.0))} of the rise. A judge that "
-            "errs more often on harder problems does that, without a hack; the same problems at both ends, or an "
-            "evaluation, would tell."
+            "Harder problems: later groups have fewer right answers, and a judge that errs more often on harder "
+            "problems then pays wrong answers more often, without a hack. By what groups with fewer right answers "
+            f"were paid before, or may have been, that explains {percent(min(payment.explained, 1.0))} of the rise. "
+            "The same problems at both ends, or an evaluation, would tell."
         )
         return Finding("unknown", f"Wrong answers are paid more: {said}.", (guard,), onset, before, after, figures)
     if payment.is_of_conventions:

@@ -26,6 +26,8 @@ FEWEST_ITEMS, LONGEST_ITEM = 4, 3
 """So many items of at most so many words, one of them the reference, are a list of answers."""
 _NAMED = re.compile(r"\banswer\s*+(?:is|:)", re.IGNORECASE)
 _NAMED_NUMBER = re.compile(_NAMED.pattern + r"\W*+(\d++)\W*\Z", re.IGNORECASE)
+_LABELLED = re.compile(r"([^\W\d_]++)(?:\s*+:|(?<=answer)\s++is\b)\W*+(\d++(?:[.,]\d++)*+)", re.IGNORECASE)
+"""A number behind a label, as in `Total: 12` or `answer is 12`."""
 _OPEN_SLOT = re.compile(r"\\boxed\{[^{}]*+\Z|<answer>[^<]*+\Z")
 
 
@@ -36,8 +38,9 @@ def otherwise(text: str, references: Sequence[str], question: str = "", is_cut: 
 
     An only box or tag states what it holds, unless a number follows it. Else the last sentence with a
     number, or with words, states an answer if the reference is all that it can mean: one number, behind the last `=` or
-    `answer:`; or its last words. A list, an expression that is not worked out, the question again, a thought and a text
-    that `is_cut` or goes on for long state none. A calculation states its value where it is all that stands in a box or
+    `answer:`; or its last words. A list, guesses of which another number has the same label, an expression that is not
+    worked out, a question, be it the one that was asked, a thought and a text that `is_cut` or goes on for long state
+    none. A calculation states its value where it is all that stands in a box or
     a tag.
     """
     if not is_cut and any(_states(text, reference, question) for reference in references):
@@ -78,7 +81,9 @@ def _states(text: str, reference: str, question: str) -> bool:
     numeric = _NUMBER.search(reference) is not None
     sentence = _statement(_THOUGHT_ENDS.split(text)[-1], _NUMBER if numeric else _WORD)
     is_asked = sentence.strip() in question and sentence.strip() != reference.strip()
-    if is_open or _OPEN_SLOT.search(text) or is_asked:
+    if is_open or _OPEN_SLOT.search(text) or is_asked or sentence.rstrip().endswith("?"):
+        return False
+    if numeric and _is_one_of_several(text, sentence):
         return False
     stated = _NAMED.split(sentence.rpartition("=")[2])[-1]
     if _ALTERNATIVES.search(stated):
@@ -87,6 +92,13 @@ def _states(text: str, reference: str, question: str) -> bool:
         marks = [(len(_NUMBER.findall(part)), bool(_NEGATIVE.search(part))) for part in (stated, reference)]
         return marks[0] == marks[1] and _holds(_words(stated), _words(reference))
     return ends_in(stated, reference, question)
+
+
+def _is_one_of_several(text: str, sentence: str) -> bool:
+    """Whether a text has other numbers than a sentence of it behind the same label, or behind `answer`: guesses."""
+    labels = {label.casefold() for label, _ in _LABELLED.findall(sentence)} | {"answer"}
+    others = {number for label, number in _LABELLED.findall(text[-TAIL:]) if label.casefold() in labels}
+    return not others <= set(re.findall(r"\d++(?:[.,]\d++)*+", sentence))
 
 
 def _statement(text: str, pattern: re.Pattern[str]) -> str:

@@ -7,8 +7,8 @@ tests after their steps are put in random orders, each in units of its own sprea
 maxT of Westfall and Young 1993, chapter 2). So the search over parts is inside the test.
 
 Further conditions keep a policy that wanders and problems that become harder from being accused: the fall is at least
-`LOST`, measured on steps that did not choose its windows; it is by half of that larger than the fall of the run's other
-problems; and the reward of the part did not fall with it, or it is `LOST_ANYHOW`.
+`LOST`, measured on steps that did not choose its windows; it is at least twice the fall of the run's other problems;
+and the reward of the part did not fall with it, or it is `LOST_ANYHOW`.
 """
 
 import math
@@ -41,6 +41,8 @@ FIRST_ORDERS = 200
 """Random orders of the steps of all parts, after which candidates that these show to be common are left out."""
 LOST = 0.25
 """The smallest fall of a share of a part's completions that counts as its loss."""
+SHARED = 0.5
+"""A fall of which the run's other problems share so much is the run's, and not the part's alone."""
 LOST_ANYHOW = 0.6
 """A fall of gold or the rule that counts whatever the reward does. A smaller one counts where the reward did not fall
 with it, because problems that become harder lower both."""
@@ -189,7 +191,7 @@ def _fall_of(table: PartsTable, part: Part, measure: str, series: Series) -> Spa
     if to_last.mean > -LOST or to_last.high >= 0 or measured(series, shortest).mean > -LOST:
         return None
     of_rest, _ = change_between(table.series(~part.rows, measure), last)
-    if to_last.mean - of_rest > -LOST / 2:
+    if not of_rest >= SHARED * to_last.mean:  # nor where there are no others
         return None
     if measure in TRUTHS and to_last.mean <= -LOST_ANYHOW:
         return last

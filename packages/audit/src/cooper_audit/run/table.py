@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
 from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estimated_change, t_quantile
-from cooper_audit.run.kinds import form_of
+from cooper_audit.run.kinds import MOST_VALUES, form_of
 from cooper_audit.run.lenient import otherwise
 from cooper_audit.run.paid_rows import PAYMENTS, by_group, compared_with, payments_of
 from cooper_audit.run.pay_tracks import BESIDE, LEVEL, PAY
@@ -36,10 +36,12 @@ FEWEST_OF_KIND = 4
 """Wrong rows of a kind in a step that count by themselves."""
 KIND = "kind"
 """The column with the number of the kind of each group's problem."""
+SET = "set"
+"""The column with the number of the data set of each group's problem; of more than `MOST_VALUES` none is told apart."""
 GARBLED = "garbled"
 """The column of the table that counts what is accepted and ends in a word that ends no other completion of the run. A
 unit, a name or a phrase recurs, in whatever language; nonsense does not."""
-ALL_COLUMNS = (*COLUMNS, *PAYMENTS, KIND, GARBLED)
+ALL_COLUMNS = (*COLUMNS, *PAYMENTS, KIND, SET, GARBLED)
 REPEATED = 3
 """If problems come so often on average, a step is compared with what its problems are like in other steps."""
 SHARED = 30
@@ -81,10 +83,17 @@ class GroupSums(NamedTuple):
     """Those of rows that are right in another form, which the reward may pay or not."""
     words: Sequence[str]
     """Last words of accepted rows that neither the reference nor the question explains."""
+    data_set: str = ""
+    """That of its problem, where the rows name one. A judge may err more often about one than about others."""
 
 
 def sums_of(
-    problem: str, reference: str, rows: Sequence[JudgedRow], given: Mapping[str, float], words: Sequence[str] = ()
+    problem: str,
+    reference: str,
+    rows: Sequence[JudgedRow],
+    given: Mapping[str, float],
+    words: Sequence[str] = (),
+    data_set: str = "",
 ) -> GroupSums:
     """The sums of a group over the rows that the check judges, and the `given` ones over all its rows."""
     counts: Counter[str] = Counter()
@@ -104,7 +113,7 @@ def sums_of(
     pairs = [(a, b) for a in (*right, *in_another_form) for b in wrong]
     values = {**counts, **sums, "pairs": len(pairs), "concordant": sum((a > b) + 0.5 * (a == b) for a, b in pairs)}
     columns = [float({**values, **given}.get(name, 0)) for name in COLUMNS]
-    return GroupSums(problem, form_of(reference), columns, right, wrong, in_another_form, words)
+    return GroupSums(problem, form_of(reference), columns, right, wrong, in_another_form, words, data_set)
 
 
 def judged(
@@ -204,8 +213,9 @@ class Groups:
         self.scored += [(float(reward), bool(accepted)) for reward, accepted in scored]
 
     def table(self) -> "Table":
-        names = ([group.problem for group in self.groups], [group.kind for group in self.groups])
-        problems, kinds = (np.unique(np.array(part, dtype=object), return_inverse=True)[1] for part in names)
+        names = ([getattr(group, name) for group in self.groups] for name in ("problem", "kind", "data_set"))
+        problems, kinds, sets = (np.unique(np.array(part, dtype=object), return_inverse=True)[1] for part in names)
+        sets = sets * (sets.max(initial=0) < MOST_VALUES)
         values = np.array([group.sums for group in self.groups], dtype=float).reshape(len(self.steps), len(COLUMNS))
         by_step = [
             [(group.right, group.wrong, group.otherwise) for _, group in of_step]
@@ -216,7 +226,9 @@ class Groups:
         times = Counter(word for group in self.groups for word in group.words)
         once = [float(sum(times[word] == 1 for word in group.words)) for group in self.groups]
         columns = dict(zip((*COLUMNS, *PAYMENTS), (*values.T, *payments.T), strict=True))
-        return Table(np.array(self.steps, dtype=int), problems, columns | {GARBLED: np.array(once), KIND: kinds})
+        return Table(
+            np.array(self.steps, dtype=int), problems, columns | {GARBLED: np.array(once), KIND: kinds, SET: sets}
+        )
 
 
 @dataclass(frozen=True)
@@ -455,4 +467,5 @@ def _recorded(group: RunRow, by_gold: bool) -> GroupSums:
     paid = [one["reward"] for one in completions if math.isfinite(one["reward"])]
     given = {"rows": len(paid), "reward": math.fsum(paid), "characters": len(question) * len(completions)}
     given["silent"] = sum(one["verdict"] == "silent" for one in completions)
-    return sums_of(group["problem"], reference, [row for row in rows if row is not None], given)
+    judged_rows, data_set = [row for row in rows if row is not None], str(group.get("set") or "")
+    return sums_of(group["problem"], reference, judged_rows, given, data_set=data_set)

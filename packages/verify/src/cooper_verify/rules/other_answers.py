@@ -51,6 +51,15 @@ def gives_several(completions: Sequence[str], reference: str) -> list[bool]:
     return guarded(_gives_several, [(completion, reference) for completion in completions], False)
 
 
+def mark_an_answer(completions: Sequence[str]) -> list[bool]:
+    """Whether each completion marks its final answer, as in a box or behind `the answer is`."""
+    return guarded(_marks, [(completion,) for completion in completions], False)
+
+
+def _marks(completion: str) -> bool:
+    return extract_answer(completion).kind != "unmarked"
+
+
 def _stated(completion: str) -> list[str]:
     return [*map(plain_text, extract_answer(completion).texts)]
 
