@@ -5,8 +5,8 @@ A rate, a difference, an opposite, a name, a part or a condition is read where n
 
 import pytest
 
-from cooper_verify.rules.asked import asked_part
 from cooper_verify.rules.fast_path import fast_reading
+from cooper_verify.rules.question import asked_part
 from cooper_verify.rules.symbolic import maths_verdict
 
 WEEK, DAY = "How many eggs does he sell in a week?", "How many eggs does he sell per day?"

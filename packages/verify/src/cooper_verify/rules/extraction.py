@@ -39,7 +39,7 @@ from cooper_verify.rules.around_answer import (
     without_courtesy,
 )
 from cooper_verify.rules.around_box import name_beside_others, wholes_of
-from cooper_verify.rules.asked import demands, only_of
+from cooper_verify.rules.asked import demand, demands
 from cooper_verify.rules.fragments import makes_another_value
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.marks import (
@@ -151,7 +151,7 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
         words += _behind_boxes(tail[end:], texts, statement, stated, after)
         words += demands_around(tail, boxes[0].command, end, texts)
         if len(boxes) == 1 and (name := name_beside_others(tail, boxes[0])):
-            words.append(only_of(name))
+            words.append(demand("only", name))
         return FinalAnswer("boxed", texts, tuple(words), counted_in(tail, boxes))
     if stated is not None:
         texts = (stated.text,) if stated.text else ()

@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.asked import ASIDE, DEMAND, demands, demands_name, is_only_asked
+from cooper_verify.rules.asked import DEMAND, demands, is_of_name
+from cooper_verify.rules.asked_names import is_only_asked
 from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, reference_text
 from cooper_verify.rules.kinds.choice import OPTION_LETTER, choice_verdict, options_in, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
@@ -20,6 +21,7 @@ from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.number import any_number, plain_number
 from cooper_verify.rules.number_words import NUMBER_OF_WORD, changes_number, with_scales
 from cooper_verify.rules.plain_text import MONTH, bare_text, plain_text
+from cooper_verify.rules.question import ASIDE
 from cooper_verify.rules.reply import code_of, reply_of
 from cooper_verify.rules.rule import copies_question, repeats_question
 from cooper_verify.rules.text_cache import text_cache
@@ -338,7 +340,7 @@ def _of_asked_name(texts: Sequence[str], around: Sequence[str], question: str) -
     """Of values with different names, the one whose name the question asks for."""
     for name, text in zip(_names_of(texts), texts, strict=False):
         if is_only_asked(name, question):
-            return [text], [word for word in around if not demands_name(word)]
+            return [text], [word for word in around if not is_of_name(word)]
     return texts, around
 
 
