@@ -5,24 +5,33 @@ import re
 from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_time
 from cooper_verify.rules.question import WORDS, asks_once, says
-from cooper_verify.rules.unit_table import measure_of
-from cooper_verify.rules.units import Unit
+from cooper_verify.rules.units import Unit, unit_of
 from cooper_verify.rules.word_forms import form_of
 
-_SYMBOL = r"[km]g|[ckm]m|ml|ft"
 _ASKED_UNIT = re.compile(
-    rf"\bhow many\s+(?:[a-z]+\s)??([a-z]{{3,}}|(?:{_SYMBOL})\b)"
-    rf"|\bin\s\$?(?:\\(?:text|mathrm)\{{)?([a-z]{{3,}}|{_SYMBOL}|[gm])\b"
+    r"\b(?:how many|in|number of)\s+((?:(?:square|cubic)\s)?(?:\\(?:text|mathrm)\{|\$)?[a-z][^\s,.?!;]*(?:\s(?:squared|cubed|celsius|fahrenheit)\b)?)"
 )
-_HOW_MANY = re.compile(r"\bhow many\s+([a-z]{3,}+)(?!\sper\b)")
 _SO_MANY = re.compile(r"\b\d[\d,]*\s(?:[a-z-]+\s)?[a-z]+")
 """Things whose number the question gives."""
-_ASKED_THING = re.compile(r"\bhow many\s+((?:[a-z-]+\s){1,4})")
+_ASKED_THING = re.compile(r"\b(?:how many|number of)\s+((?:[a-z-]+\s){1,4})")
+_SYMBOLS = {*("m", "cm", "mm", "km", "g", "kg", "mg", "ft", "ml", "km/h", "m/s")}
+_PERCENT = re.compile(r"percent|%|fraction|proportion")
+_DIMENSIONS = {
+    "length": r"length|perimeter|circumference|radius|diameter|height|width|depth|distance|altitude|hypotenuse"
+    r"|how (?:far|tall|high|wide|deep)",
+    "length^2": "area",
+    "length^3": "volume",
+    "mass": r"mass|how heavy",
+    "time": r"(?<!by the )(?<!on )(?<!a )time|duration|how old",
+    "length time^-1": r"speed|velocity|how fast",
+}
+_QUANTITY = re.compile("|".join(rf"(?P<d{place}>\b(?:{names})\b)" for place, names in enumerate(_DIMENSIONS.values())))
+"""What is asked for, by the dimension of its units."""
 
 
-def measure_said(unit: Unit) -> list[str]:
-    """The measure in which a value is, if it is one alone."""
-    return [*unit.names] if len(unit.names) == 1 and not unit.words else []
+def measure_said(text: str) -> list[str]:
+    """The unit in which a value is, if it is one of measures."""
+    return [text] if unit_of(text).is_known else []
 
 
 def thing_said(unit: Unit) -> list[str]:
@@ -30,20 +39,41 @@ def thing_said(unit: Unit) -> list[str]:
     return [unit.words[-1].casefold()] if unit.words and is_counted(unit.words[-1]) else []
 
 
-def may_be_in(measure: str, asked: str) -> bool:
-    """Whether a question may ask for a value in this unit: it names no other unit of the same dimension."""
-    own = measure_of(measure)
-    if "how old" in asked and measure != "year" and is_time(measure):
-        return says(asked, measure)
-    words = [next(filter(None, found.groups())) for found in _ASKED_UNIT.finditer(asked)]
-    others = [other for other in map(measure_of, words) if own and other and other.powers == own.powers]
-    if (
-        own
-        and asks_once(asked)
-        and any((other := measure_of(word)) and other.powers != own.powers for word in _HOW_MANY.findall(asked))
-    ):
-        return False  # kilometers for "how many litres"
-    return not others or any(other.size == own.size for other in others if own)
+def _asked_units(asked: str) -> list[Unit]:
+    """The units that a question names behind "how many" and "in"."""
+    words = [word for word in _ASKED_UNIT.findall(asked) if len(word) > 3 or word in _SYMBOLS]  # else the case counts
+    return [_counted(unit) for word in words if (unit := unit_of(f"1 {word}")).is_known]
+
+
+def _counted(unit: Unit) -> Unit:
+    """The unit without those for each of which it is: of "hours a week", hours. `asked_rates` looks for the others."""
+    return unit_of(f"1 {unit.names[0]}") if len({*unit.names}) > 1 else unit
+
+
+def _asks_things(asked: str) -> bool:
+    """Whether a question asks how many things there are."""
+    words = [word for found in _ASKED_THING.findall(asked) for word in found.split()]
+    return any(map(is_counted, words)) and not _PERCENT.search(asked)
+
+
+def may_be_in(text: str, asked: str) -> bool:
+    """Whether a question may ask for a value in this unit: it asks for no other unit, quantity or thing."""
+    whole = unit_of(text)
+    own = _counted(whole)
+    if own.is_("percent"):
+        return not _asks_things(asked)
+    if "how old" in asked and is_time(own.names[0]) and not own.is_("year"):
+        return says(asked, own.names[0])
+    units = _asked_units(asked)
+    alike = [other for other in units if other.powers == own.powers]
+    if alike or (units and asks_once(asked)):
+        return any(other.size == own.size for other in alike)
+    if units or not asks_once(asked):
+        return True
+    quantity = _QUANTITY.search(asked)
+    dimension = [*_DIMENSIONS][int((quantity.lastgroup or "")[1:])] if quantity else ""
+    is_other = dimension != whole.dimension and whole.dimension in _DIMENSIONS
+    return not (quantity and is_other) and not _asks_things(asked)
 
 
 def may_count(thing: str, asked: str, question: str) -> bool:

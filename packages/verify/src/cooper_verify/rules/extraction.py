@@ -1,7 +1,7 @@
 r"""Finds the final answer in a completion by text alone: nothing is evaluated.
 
 Only the model's own turn after its last thought is read (`reply_of`); an unfinished thought has no answer, and neither
-has a text whose last box is never closed, unless a statement follows the box's beginning. Both the worker processes and
+has a text whose last box or tag is never closed, unless a statement follows the beginning. Both the worker processes and
 the fast path read completions here, so they cannot disagree about *what* the answer is. Each text of an answer is a
 whole, which a rule must read to its last character:
 1. The last complete `\boxed{}` with what stands around it in its formula and phrase (`-\boxed{42}`, `\boxed{1.6}
@@ -138,7 +138,7 @@ def _places(completion: str) -> _Places:
 def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
     """The final answer of a completion. With `factorials`, an exclamation mark at the end belongs to it."""
     tail, boxes, statement = places = _places(completion)
-    if _ends_in_open_box(places):
+    if _is_cut_off(places):
         return FinalAnswer("boxed", ())
     stated, after = (None, "") if statement is None else _stated_value(statement, factorials)
     if boxes and statement and stated and _VALUE.search(stated.text) and is_final(statement):
@@ -279,9 +279,11 @@ def _without_edge_spaces(text: str) -> str:
     return text[start:end].strip()
 
 
-def _ends_in_open_box(places: _Places) -> bool:
-    """Whether a box that is never closed begins after all complete boxes and after the last statement."""
+def _is_cut_off(places: _Places) -> bool:
+    """Whether a box or a tag that is never closed begins after all complete boxes and, of a box, the last statement."""
     tail, boxes, statement = places
+    if statement and statement.group()[0] == "<" and "</" not in _after_statement(statement):
+        return True
     return opens_box(tail, max(boxes[-1].end if boxes else 0, statement.end() if statement else 0))
 
 
@@ -390,7 +392,7 @@ class TextAnswer:
 def text_answer(completion: str, letters: bool = False) -> TextAnswer:
     """The answer of a completion; all fields are empty if there is none. With `letters`, `A:` is an option."""
     tail, boxes, statement = places = _places(completion)
-    if _ends_in_open_box(places):
+    if _is_cut_off(places):
         return TextAnswer()
     if statement and letters and statement.group().strip().upper() == "A:":
         statement = None

@@ -265,12 +265,14 @@ def compare_system_and_values(reference: Any, answer: Any, compare: Compare) -> 
         if isinstance(other, Several):
             return compare_several(*((values, other) if system is reference else (other, values)), compare)
     order = [part.name for part in system.parts]
-    if order != sorted(order) and any(isinstance(side, Tuple) for side in (reference, answer)):
-        return "unparsed"  # y = 3, x = 5 is not the point (3, 5)
-    bare = [part.value for part in system.parts]
     other = answer if system is reference else reference
     if isinstance(other, System) or (isinstance(other, Several) and other.form != "list"):
         return "unparsed"
+    if order != sorted(order) and isinstance(other, Tuple):  # y = 3, x = 5 is the point (5, 3), if any
+        inner = replace(system, parts=tuple(sorted(system.parts, key=lambda part: part.name)))
+        sides = (inner, other) if system is reference else (other, inner)
+        return "correct" if compare_system_and_values(*sides, compare) == "correct" else "unparsed"
+    bare = [part.value for part in system.parts]
     sides = (bare, other.elements) if system is reference else (other.elements, bare)
     verdict = compare_in_order(*sides, compare)
     if verdict != "wrong" or len(sides[0]) != len(sides[1]) or system is reference:
