@@ -90,11 +90,13 @@ _OPPOSITES += [
 
 _ANY_WAY = re.compile("|".join(way.pattern for way, _ in _OPPOSITES))
 _QUANTITIES = re.compile(
-    r"\b(area|perimeter|circumference|volume|radius|diameter|remainder|quotient|reciprocal|numerator|denominator|median"
+    r"\b((?<=the )mean|average|sum|product|(?<=the )range|(?:greatest|least) common|gcd|lcm|variance|interest|principal"
+    r"|cost price|selling price|[xyz]-(?:intercept|coordinate)|area|perimeter|circumference|volume|radius|diameter|remainder|quotient|reciprocal|numerator|denominator|median"
     r"|mode|height|width|length|slope|intercept|speed|distance|time|age|probability)s?\b"
 )
 """Names of values of which one is asked for, if any is."""
-_FIGURE, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
+_ALSO_CALLED = {"average": "mean", "circumference": "perimeter", "greatest common": "gcd", "least common": "lcm"}
+_FIGURE, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]|[%\u00b0]")
 _OF_FIGURES = "0123456789.,/ $}\\"
 _UNIT_CHARS = 200
 _FAR = 4
@@ -139,10 +141,15 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
         "unit": measure_said(texts[0]) if is_one else [],
         "thing": thing_said(unit),
         "asked": [part["part"] for part in _PART_IS.finditer(before)],
-        "of": [" ".join(dict.fromkeys(_QUANTITIES.findall(before.casefold())))],
+        "of": ["|".join(quantities)] if (quantities := _quantities(before.casefold())) else [],
         "name": names_of_value(before, texts),
     }
-    return [demand(kind, what) for kind, whats in found.items() for what in whats if what or kind != "of"]
+    return [demand(kind, what) for kind, whats in found.items() for what in whats]
+
+
+def _quantities(text: str) -> list[str]:
+    """The names of values in a text, one name for each."""
+    return [*dict.fromkeys(_ALSO_CALLED.get(name, name) for name in _QUANTITIES.findall(text))]
 
 
 def _ways(sentence: str) -> list[str]:
@@ -193,8 +200,8 @@ def _asks_opposite(way: str, question: Question) -> bool:
 
 
 def _asks_of(names: str, question: Question) -> bool:
-    expected = {*_QUANTITIES.findall(question.asked)}
-    return not expected or not expected.isdisjoint(names.split(" "))
+    expected = _quantities(question.asked)
+    return not expected or not {*expected}.isdisjoint(names.split("|"))
 
 
 _NAMES_UNIT = re.compile(r"(?<![A-Za-z\\])[^\W\d_]{2}|/\s?[a-z]")

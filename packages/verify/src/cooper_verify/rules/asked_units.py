@@ -15,6 +15,8 @@ _SO_MANY = re.compile(r"\b\d[\d,]*\s(?:[a-z-]+\s)?[a-z]+")
 """Things whose number the question gives."""
 _ASKED_THING = re.compile(r"\b(?:how many|number of)\s+((?:[a-z-]+\s){1,4})")
 _SYMBOLS = {*("m", "cm", "mm", "km", "g", "kg", "mg", "ft", "ml", "km/h", "m/s")}
+_ANYTHING = {"item", "object", "thing", "unit", "piec"}
+"""Stems of words for whatever is counted."""
 _PERCENT = re.compile(r"percent|%|fraction|proportion")
 _DIMENSIONS = {
     "length": r"length|perimeter|circumference|radius|diameter|height|width|depth|distance|altitude|hypotenuse"
@@ -80,7 +82,7 @@ def may_count(thing: str, asked: str, question: str) -> bool:
     """Whether a question may ask for so many things: not for girls where the answer counts boys, of whom it tells."""
     counted = [word for found in _ASKED_THING.findall(asked) for word in found.split() if is_counted(word)]
     own = form_of(thing)
-    if not counted or own not in map(form_of, WORDS.findall(question)):
+    if not counted or own in _ANYTHING:
         return True
     others = WORDS.findall(_SO_MANY.sub(" ", asked))
     return any(own.endswith(form_of(word)) for word in (*counted, *others))  # "watermelons"

@@ -19,13 +19,13 @@ from cooper_verify.rules.kinds.exact import exact_verdict
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.number import any_number, plain_number
-from cooper_verify.rules.number_words import NUMBER_OF_WORD, changes_number, with_scales
+from cooper_verify.rules.number_words import NUMBER_OF_WORD, changes_number, with_scales, without_asked_scale
 from cooper_verify.rules.plain_text import MONTH, bare_text, plain_text
-from cooper_verify.rules.question import ASIDE
+from cooper_verify.rules.question import ASIDE, asked_part
 from cooper_verify.rules.reply import code_of, reply_of
 from cooper_verify.rules.rule import copies_question, repeats_question
 from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.units import measures, unit_of, with_kelvins
+from cooper_verify.rules.units import measures, unit_of, with_colons, with_kelvins
 from cooper_verify.rules.values.chemistry import are_same_formula, chemical
 from cooper_verify.rules.values.collection import read_division
 from cooper_verify.rules.values.expression import Symbolic
@@ -232,7 +232,7 @@ def verdict_by(
         and _are_spelled_alike(clean(one_notation(completion)), reference)
     ):
         return "correct" if reference else "unparsed"
-    texts, around = [with_kelvins(text, reference) for text in final.texts], final.words
+    texts, around = [_as_asked(text, reference, question) for text in final.texts], final.words
     line = clean(one_notation(completion)) if final.kind == "unmarked" else ""
     if line and ("!" in reference or "!" not in line) and _is_answer(line):
         said = [word for word in around if word.startswith(DEMAND)]
@@ -253,6 +253,12 @@ def verdict_by(
     if verdict == "wrong" and final.kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts)):
         return "unparsed"  # prose, such as "hm", which in a formula would be a product
     return verdict
+
+
+def _as_asked(text: str, reference: str, question: str) -> str:
+    """An answer in the notation of its reference, or in the scale of its question."""
+    text = with_colons(with_kelvins(text, reference), reference)
+    return text if with_scales(reference) != reference else without_asked_scale(text, asked_part(question))
 
 
 def _exact_verdict(

@@ -361,6 +361,8 @@ def _are_joined(text: str, runs: list[_Run]) -> bool:
         between = text[one.end : other.start]
         if _JOIN.fullmatch(between) and between.strip():
             continue
+        if between == " to " and (text[one.start : one.end] + text[other.start : other.end]).isdecimal():
+            continue  # a ratio
         words = _PART_UNIT.fullmatch(between)
         if words is None or _STOP.fullmatch(words["unit"].strip()):
             return False

@@ -259,6 +259,15 @@ def with_kelvins(text: str, reference: str) -> str:
     return f"{text[:-1]} K" if _ENDS_IN_K.search(text) and unit_of(reference).is_("kelvin") else text
 
 
+_RATIO_IN_WORDS = re.compile(r"\d+(?: to \d+)+")
+
+
+def with_colons(text: str, reference: str) -> str:
+    """The text with "3 to 2" as `3:2` where the reference is a ratio; elsewhere it may be a range."""
+    said = bare_text(text) if ":" in reference and "to" in text else ""
+    return said.replace(" to ", ":") if _RATIO_IN_WORDS.fullmatch(said) else text
+
+
 _NO_FIXED_RATIO = (
     {"time", "calendar"},  # a month has 28 to 31 days
     {"length^3", "household"},  # gallons differ by country

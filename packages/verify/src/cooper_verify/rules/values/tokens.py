@@ -99,6 +99,8 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
 def _is_index(text: str, figures: re.Match[str], before: Sequence[tuple[str, str, bool]]) -> bool:
     """Whether figures stand behind a letter: `x2` may be 2x, x squared or the second x, unlike `N2^{-N}`."""
     is_behind_letter = bool(before) and before[-1][0] == "word"
+    if [token[1] for token in before[-3:-1]] == ["log", "_"]:
+        return False
     return is_behind_letter and not text.startswith("^", figures.end())
 
 
