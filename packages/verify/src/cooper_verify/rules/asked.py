@@ -8,9 +8,19 @@ Where nobody knows what was asked for, all but an estimate of an exact value is 
 import re
 from collections.abc import Callable, Container, Sequence
 
-from cooper_verify.rules.asked_names import is_only_asked, may_be_named, may_be_ratio, names_of_value, ratios
+from cooper_verify.rules.asked_names import (
+    asks_function,
+    asks_rank,
+    functions_of_value,
+    is_only_asked,
+    may_be_named,
+    may_be_ratio,
+    names_of_value,
+    ranks,
+    ratios,
+)
 from cooper_verify.rules.asked_rates import asks_rate, asks_span, rates, spans
-from cooper_verify.rules.asked_units import may_be_in, may_count, measure_said, thing_said
+from cooper_verify.rules.asked_units import may_be_in, may_be_of, may_count, measure_said, names_said, thing_said
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.number_words import PARTS
 from cooper_verify.rules.question import ASIDE, WORDS, Question, asked_part, says
@@ -143,6 +153,9 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
         "asked": [part["part"] for part in _PART_IS.finditer(before)],
         "of": ["|".join(quantities)] if (quantities := _quantities(before.casefold())) else [],
         "name": names_of_value(before, texts),
+        "function": functions_of_value(before, texts),
+        "rank": ranks(said),
+        "whose": names_said(before),
     }
     return [demand(kind, what) for kind, whats in found.items() for what in whats]
 
@@ -224,6 +237,10 @@ _MET: dict[str, Callable[[str, Question], bool]] = {
     "unit": _if_known(lambda text, q: bool(_NAMES_UNIT.search(q.reference)) or may_be_in(text, q.asked)),
     "thing": _if_known(lambda thing, q: may_count(thing, q.asked, q.text)),
     "name": _if_known(lambda name, q: may_be_named(name, q.asked, q.text)),
+    "function": lambda name, q: "=" in q.reference or asks_function(name, q.asked),
+    "rank": _if_known(lambda noun, q: asks_rank(noun, q.asked)),
+    "whose": _if_known(lambda names, q: may_be_of(names, q.asked, q.text)),
+    "mod": lambda modulus, q: not q.text.strip() or says(q.text, modulus),
     "ratio": _if_known(lambda sides, q: may_be_ratio(sides, q.asked)),
     "in": _if_known(lambda span, q: asks_span(q.asked, span)),
     "per": _if_known(lambda noun, q: bool(_NAMES_UNIT.search(q.reference)) or asks_rate(q.asked, noun)),

@@ -11,6 +11,14 @@ _PIECE = (
     r"(?:\\(?:[dt]?frac|sqrt|cdot|times|overline|angle|vec|left|right)(?![A-Za-z])"
     r"|(?<![A-Za-z\\])(?:[a-z]|[A-Z]{1,3})(?![A-Za-z])|[-+*/^_(){}'|\d])"
 )
+FUNCTION_OF_NAME = (
+    r"\\?(?:sin|cos|tan|cot|sec|csc|log|ln|lg)(?![A-Za-z])(?:_\s?(?:\w|\{\w{1,9}\}))?(?:\^\s?\{?\d\}?)?"
+    r"\s*\(?\s*\d?\s*(?:[A-Za-z]|\\[a-z]+)(?:_\w)?\s*\)?"
+)
+"""A function of a name: `\\sin 2x`, `\\log_2 x`."""
+_FUNCTION_OF = re.compile(rf"(?:\A|[,;:$\n\s])({FUNCTION_OF_NAME})\s*&?=[\s$]*\Z")
+_RANK = re.compile(r"\A[\s$^{}\\]*(?:(?:text|mathrm)\{)?(?:st|nd|rd|th)\b[\s$}]*(?:([a-z]+)\b)?")
+"""Behind a figure: "th floor"."""
 _NAMED = re.compile(
     rf"(?:\A|[,;:$\n]|\\[(\[]|[^\W\d_]{{2}}\s)\s*(?:(?P<left>{_PIECE}(?>(?:\s*{_PIECE})*))\s*&?="
     rf"|(?P<call>{_CALL})\s*\$?\s(?:is|equals)|(?:length|measure)\sof\s\$?(?P<points>[A-Z]{{2,3}})\$?\s(?:is|equals))[\s$]*\Z"
@@ -48,6 +56,36 @@ def names_of_value(before: str, texts: Sequence[str]) -> list[str]:
     names = [re.sub(r"\s", "", name[name.lastgroup or 0]) for name in found if name]
     is_whole = [name.count("(") == name.count(")") and any(map(str.isalpha, name)) for name in names]
     return [name for name, whole in zip(names, is_whole, strict=True) if whole]
+
+
+def functions_of_value(before: str, texts: Sequence[str]) -> list[str]:
+    r"""The function whose value an answer says that its value is: `\sin x`."""
+    near = [before[-_NAMED_CHARS:]]
+    near += [texts[0][: texts[0].index("=") + 1]] if len(texts) == 1 and texts[0].count("=") == 1 else []
+    return [found[1] for text in near if (found := _FUNCTION_OF.search(text))]
+
+
+def asks_function(name: str, asked: str) -> bool:
+    r"""Whether a question asks for the value of this function alone: not for `\sin x\cos x`."""
+    own = r"\s*".join(map(re.escape, re.sub(r"\s", "", _plain(name))))
+    alone = rf"(?<![\w)+*/^-])(?<![+*/^-]\s){own}(?=\s*(?:[$.,?]|and\b|if\b|\Z))"
+    return re.search(alone, _plain(asked)) is not None
+
+
+def _plain(text: str) -> str:
+    """Mathematics without braces and backslashes, in small letters."""
+    return re.sub(r"[\\{}]", "", text.casefold())
+
+
+def ranks(behind: str) -> list[str]:
+    """What an ordinal counts, if a value is one: "floor" of "12th floor"."""
+    found = _RANK.match(behind)
+    return [found[1] or ""] if found else []
+
+
+def asks_rank(noun: str, asked: str) -> bool:
+    """Whether a question asks in which place something is: "on which floor"."""
+    return re.search(rf"\b(?:which|what)\s(?:\w+\s)?{noun or '[a-z]+'}\b(?<!what is)", asked) is not None
 
 
 def may_be_named(name: str, asked: str, question: str) -> bool:

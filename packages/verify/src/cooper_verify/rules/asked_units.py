@@ -3,7 +3,7 @@
 import re
 
 from cooper_verify.rules.counted_nouns import is_counted
-from cooper_verify.rules.everyday_words import is_time
+from cooper_verify.rules.everyday_words import is_given_name, is_time
 from cooper_verify.rules.question import WORDS, asks_once, says
 from cooper_verify.rules.units import Unit, unit_of
 from cooper_verify.rules.word_forms import form_of
@@ -17,6 +17,8 @@ _ASKED_THING = re.compile(r"\b(?:how many|number of)\s+((?:[a-z-]+\s){1,4})")
 _SYMBOLS = {*("m", "cm", "mm", "km", "g", "kg", "mg", "ft", "ml", "km/h", "m/s")}
 _ANYTHING = {"item", "object", "thing", "unit", "piec"}
 """Stems of words for whatever is counted."""
+_WHOSE = re.compile(r"\b(?:do|does|did|will|would|can|could|should|must|has|have|had|is|was|are|were)\s([A-Z][a-z]+)")
+"""A name behind a verb that asks: "does Tom"."""
 _PERCENT = re.compile(r"percent|%|fraction|proportion")
 _DIMENSIONS = {
     "length": r"length|perimeter|circumference|radius|diameter|height|width|depth|distance|altitude|hypotenuse"
@@ -39,6 +41,18 @@ def measure_said(text: str) -> list[str]:
 def thing_said(unit: Unit) -> list[str]:
     """The things that a value counts."""
     return [unit.words[-1].casefold()] if unit.words and is_counted(unit.words[-1]) else []
+
+
+def names_said(text: str) -> list[str]:
+    """The given names in a sentence, as one text."""
+    names = [word for word in WORDS.findall(text) if is_given_name(word)]
+    return [" ".join(names)] if names else []
+
+
+def may_be_of(names: str, asked: str, question: str) -> bool:
+    """Whether a question may ask for a value of one of these persons: it names no others alone."""
+    expected = {form_of(word) for word in _WHOSE.findall(question) if is_given_name(word) and word.casefold() in asked}
+    return not expected or not expected.isdisjoint(map(form_of, names.split(" ")))
 
 
 def _asked_units(asked: str) -> list[Unit]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cooper_base.data.verdict import Verdict
+from cooper_verify.rules.asked_names import FUNCTION_OF_NAME
 from cooper_verify.rules.number_words import CHANGES_BEFORE, CHANGES_NUMBER
 from cooper_verify.rules.plain_text import TEXT_COMMAND
 from cooper_verify.rules.values.collection import Compare, Read, Several, Tuple, compare_in_order, compare_several
@@ -102,6 +103,8 @@ def label(text: str) -> tuple[str, tuple[str, ...]] | None:
         if all(re.fullmatch(_SYMBOL, argument) for argument in arguments):
             return name.partition("(")[0], tuple(arguments)
         return name, ()
+    if re.fullmatch(FUNCTION_OF_NAME, text):
+        return text, ()
     words = TEXT_COMMAND.sub(r" \1 ", text).strip()
     if not _WORDS.fullmatch(words) or CHANGES_NUMBER.search(words) or CHANGES_BEFORE.search(words):
         return None
