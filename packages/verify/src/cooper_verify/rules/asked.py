@@ -136,7 +136,8 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     if not any(map(_LETTER.search, (before, *texts, behind))):
         return []
     units = [text[place.start() : place.start() + _UNIT_CHARS] for text in texts if (place := _FIGURE.search(text))]
-    said = f"{units[0].lstrip(_OF_FIGURES) if units else ''} {behind}"
+    inside = units[0].lstrip(_OF_FIGURES) if units else ""
+    said = f"{inside} {behind}"
     is_one = len(texts) == 1 and len(texts[0]) <= _UNIT_CHARS and _LETTER.search(texts[0])
     unit = unit_of(texts[0]) if is_one else NO_UNIT
     multiple = _MULTIPLE.match(said)
@@ -154,7 +155,8 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
         "of": ["|".join(quantities)] if (quantities := _quantities(before.casefold())) else [],
         "name": names_of_value(before, texts),
         "function": functions_of_value(before, texts),
-        "rank": ranks(said),
+        "rank": ranks(behind),
+        "ordinal": ranks(inside),
         "whose": names_said(before),
     }
     return [demand(kind, what) for kind, whats in found.items() for what in whats]
@@ -234,11 +236,12 @@ _MET: dict[str, Callable[[str, Question], bool]] = {
     "more": _if_known(lambda _, q: _ASKS_DIFFERENCE.search(q.asked) is not None),
     "way": _if_known(lambda way, q: not _asks_opposite(way, q)),
     "of": _if_known(_asks_of),
-    "unit": _if_known(lambda text, q: bool(_NAMES_UNIT.search(q.reference)) or may_be_in(text, q.asked)),
+    "unit": _if_known(lambda text, q: bool(unit_of(q.reference)) or may_be_in(text, q.asked)),
     "thing": _if_known(lambda thing, q: may_count(thing, q.asked, q.text)),
     "name": _if_known(lambda name, q: may_be_named(name, q.asked, q.text)),
     "function": lambda name, q: "=" in q.reference or asks_function(name, q.asked),
     "rank": _if_known(lambda noun, q: asks_rank(noun, q.asked)),
+    "ordinal": lambda noun, q: asks_rank(noun, q.asked),
     "whose": _if_known(lambda names, q: may_be_of(names, q.asked, q.text)),
     "mod": lambda modulus, q: not q.text.strip() or says(q.text, modulus),
     "ratio": _if_known(lambda sides, q: may_be_ratio(sides, q.asked)),

@@ -17,7 +17,7 @@ FUNCTION_OF_NAME = (
 )
 """A function of a name: `\\sin 2x`, `\\log_2 x`."""
 _FUNCTION_OF = re.compile(rf"(?:\A|[,;:$\n\s])({FUNCTION_OF_NAME})\s*&?=[\s$]*\Z")
-_RANK = re.compile(r"\A[\s$^{}\\]*(?:(?:text|mathrm)\{)?(?:st|nd|rd|th)\b[\s$}]*(?:([a-z]+)\b)?")
+_RANK = re.compile(r"\A[\s$^{}\\]*(?:(?:text|mathrm)\{)?(?:st|nd|rd|th)\b[\s$}]*(?:([a-z]+)\b)?}?")
 """Behind a figure: "th floor"."""
 _NAMED = re.compile(
     rf"(?:\A|[,;:$\n]|\\[(\[]|[^\W\d_]{{2}}\s)\s*(?:(?P<left>{_PIECE}(?>(?:\s*{_PIECE})*))\s*&?="
@@ -81,6 +81,13 @@ def ranks(behind: str) -> list[str]:
     """What an ordinal counts, if a value is one: "floor" of "12th floor"."""
     found = _RANK.match(behind)
     return [found[1] or ""] if found else []
+
+
+def without_rank(text: str, asked: str) -> str:
+    """The number of an ordinal for whose place a question asks: 12 for "12th floor", "on which floor"."""
+    figures = text[: len(text) - len(text.lstrip("0123456789"))]
+    found = _RANK.fullmatch(text[len(figures) :]) if figures else None
+    return figures if found and asks_rank(found[1] or "", asked) else text
 
 
 def asks_rank(noun: str, asked: str) -> bool:

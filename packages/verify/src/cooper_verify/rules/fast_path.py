@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.asked import DEMAND, demands, is_of_name
-from cooper_verify.rules.asked_names import is_only_asked
+from cooper_verify.rules.asked_names import is_only_asked, without_rank
 from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, reference_text
 from cooper_verify.rules.kinds.choice import OPTION_LETTER, choice_verdict, options_in, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
@@ -37,13 +37,14 @@ from cooper_verify.rules.values.reading import (
     readings,
 )
 from cooper_verify.rules.values.relation import Named
-from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts
+from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts, read_scalar
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
 from cooper_verify.rules.values.tokens import DIFFERENTIAL
 from cooper_verify.rules.words import Words, speaks
 
 # Dates, ranges, sizes and other figures that are not numbers to calculate with.
+_SPELLED = re.compile(r"[A-Za-z-]+(?: [A-Za-z-]+){1,6}")
 _FIGURES = re.compile(
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d+/\d+/\d+"  # 2024-01-05, 1/5/2024
     r"|\d+(?:\.\d+)?\s?-\s?\d+(?:\.\d+)?(?:\s?-\s?\d+)*"  # 10-12, 555-1234
@@ -98,6 +99,8 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
         return "maths"
     if LETTERS_OF_A_BASE.fullmatch(reference):
         return "maths"
+    if _SPELLED.fullmatch(reference) and (spelled := read_scalar(reference)) and spelled.unit.is_known:
+        return "maths"  # "forty percent"
     if _ATOM_GROUP.search(reference) and chemical(reference):
         return "exact"
     text = bare_text(with_scales(_DOUBLED.sub(r"\\", reference)))
@@ -258,7 +261,9 @@ def verdict_by(
 def _as_asked(text: str, reference: str, question: str) -> str:
     """An answer in the notation of its reference, or in the scale of its question."""
     text = with_colons(with_kelvins(text, reference), reference)
-    return text if with_scales(reference) != reference else without_asked_scale(text, asked_part(question))
+    asked = asked_part(question)
+    text = without_rank(text, asked) if reference.isdecimal() else text
+    return text if with_scales(reference) != reference else without_asked_scale(text, asked)
 
 
 def _exact_verdict(

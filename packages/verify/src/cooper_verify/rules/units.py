@@ -392,7 +392,11 @@ def without_unit(text: str) -> str:
         if (_NAMES_UNIT.search(unit) or any(map(_is_long_name, _NAME.findall(unit)))) and is_unit(f" {unit}"):
             return value
     at_end = _COMMAND_AT_END.search(text) if unit_of(text) else None
-    if at_end is None or _LETTER_ALONE.search(at_end.group()) or any(changes(at_end.group()) for changes in (changes_number, changes_after, CONDITION.search)):
+    if (
+        at_end is None
+        or _LETTER_ALONE.search(at_end.group())
+        or any(changes(at_end.group()) for changes in (changes_number, changes_after, CONDITION.search))
+    ):
         return text
     return text[: at_end.start()]
 

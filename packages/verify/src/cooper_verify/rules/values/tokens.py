@@ -30,7 +30,12 @@ _SPELLINGS = (
     (re.compile(r"\\div(?![A-Za-z])|\u00f7"), " / "),
     (re.compile(r"\*\*"), "^"),
     (re.compile(r"\\(?:operatorname\*?|mathrm|text|textrm|mathit)\s*\{\s*([A-Za-z]{2,9})\s*\}"), r"\\\1 "),
-    (re.compile(r"\\(?:mathrm|text|textrm)\s*\{\s*([ac-fijn-ru-z]|(?<=[-+=(]\\text\{)[A-Z]|(?<=[-+=(]\\mathrm\{)[A-Z])\s*\}"), r" \1"),
+    (
+        re.compile(
+            r"\\(?:mathrm|text|textrm)\s*\{\s*([ac-fijn-ru-z]|(?<=[-+=(]\\text\{)[A-Z]|(?<=[-+=(]\\mathrm\{)[A-Z])\s*\}"
+        ),
+        r" \1",
+    ),
     (re.compile(r"\^\s*(?:\\circ(?![A-Za-z])|\{\s*\\circ\s*\})|\\degree(?![A-Za-z])"), "\u00b0"),
     (re.compile(r"\{,\}"), ","),
     (re.compile(r"(?<!\d)\.(?=\\(?:overline|bar|dot)(?![A-Za-z]))"), "0."),
