@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
 
-from cooper_verify.rules.asked import demand, demands, without_estimate
 from cooper_verify.rules.around_box import MODULUS
+from cooper_verify.rules.asked import demand, demands, without_estimate
 from cooper_verify.rules.fragments import is_cut_off, is_fragment, makes_another_value
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import APPROVING, EMOJI, Box

@@ -101,8 +101,9 @@ _OPPOSITES += [
 _ANY_WAY = re.compile("|".join(way.pattern for way, _ in _OPPOSITES))
 _QUANTITIES = re.compile(
     r"\b((?<=the )mean|average|sum|product|(?<=the )range|(?:greatest|least) common|gcd|lcm|variance|interest|principal"
-    r"|cost price|selling price|[xyz]-(?:intercept|coordinate)|area|perimeter|circumference|volume|radius|diameter|remainder|quotient|reciprocal|numerator|denominator|median"
-    r"|mode|height|width|length|slope|intercept|speed|distance|time|age|probability)s?\b"
+    r"|cost price|selling price|[xyz]-(?:intercept|coordinate)|area|perimeter|circumference|volume|radius|diameter"
+    r"|remainder|quotient|reciprocal|numerator|denominator|median|mode|height|width|length|slope|intercept|speed"
+    r"|distance|time|age|probability)s?\b"
 )
 """Names of values of which one is asked for, if any is."""
 _ALSO_CALLED = {"average": "mean", "circumference": "perimeter", "greatest common": "gcd", "least common": "lcm"}
@@ -141,7 +142,7 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     is_one = len(texts) == 1 and len(texts[0]) <= _UNIT_CHARS and _LETTER.search(texts[0])
     unit = unit_of(texts[0]) if is_one else NO_UNIT
     multiple = _MULTIPLE.match(said)
-    found = {
+    found: dict[str, Sequence[str]] = {
         "per": rates(units, (before, said)),
         "in": spans(f"{before} | {behind}"),
         "more": [""] if _DIFFERS.search(said) or _ADDS.search(before) else [],
@@ -164,7 +165,8 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
 
 def _quantities(text: str) -> list[str]:
     """The names of values in a text, one name for each."""
-    return [*dict.fromkeys(_ALSO_CALLED.get(name, name) for name in _QUANTITIES.findall(text))]
+    names: list[str] = _QUANTITIES.findall(text)
+    return [*dict.fromkeys(_ALSO_CALLED.get(name, name) for name in names)]
 
 
 def _ways(sentence: str) -> list[str]:

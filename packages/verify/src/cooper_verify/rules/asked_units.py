@@ -9,7 +9,8 @@ from cooper_verify.rules.units import Unit, unit_of
 from cooper_verify.rules.word_forms import form_of
 
 _ASKED_UNIT = re.compile(
-    r"\b(?:how many|in|number of)\s+((?:(?:square|cubic)\s)?(?:\\(?:text|mathrm)\{|\$)?[a-z][^\s,.?!;]*(?:\s(?:squared|cubed|celsius|fahrenheit)\b)?)"
+    r"\b(?:how many|in|number of)\s+((?:(?:square|cubic)\s)?(?:\\(?:text|mathrm)\{|\$)?[a-z][a-z/^{}\d]*(?![&\w-])"
+    r"(?:\s(?:squared|cubed|celsius|fahrenheit)\b)?)"
 )
 _SO_MANY = re.compile(r"\b\d[\d,]*\s(?:[a-z-]+\s)?[a-z]+")
 """Things whose number the question gives."""

@@ -1,8 +1,8 @@
 r"""Finds the final answer in a completion by text alone: nothing is evaluated.
 
 Only the model's own turn after its last thought is read (`reply_of`); an unfinished thought has no answer, and neither
-has a text whose last box or tag is never closed, unless a statement follows the beginning. Both the worker processes and
-the fast path read completions here, so they cannot disagree about *what* the answer is. Each text of an answer is a
+has a text whose last box or tag is never closed, unless a statement follows the beginning. Both the worker processes
+and the fast path read completions here, so they cannot disagree about *what* the answer is. Each text of an answer is a
 whole, which a rule must read to its last character:
 1. The last complete `\boxed{}` with what stands around it in its formula and phrase (`-\boxed{42}`, `\boxed{1.6}
    miles`), with those in the same sentence, or joined by "or", "and", a comma or nothing.
