@@ -13,9 +13,9 @@ _PIECE = (
 )
 FUNCTION_OF_NAME = (
     r"\\?(?:sin|cos|tan|cot|sec|csc|log|ln|lg)(?![A-Za-z])(?:_\s?(?:\w|\{\w{1,9}\}))?(?:\^\s?\{?\d\}?)?"
-    r"\s*\(?\s*\d?\s*(?:[A-Za-z]|\\[a-z]+)(?:_\w)?\s*\)?"
+    r"\s*\(?\s*\d?\s*(?:[A-Za-z]|\\[a-z]+)(?:_\w)?\s*\)?|\|[A-Za-z]\|"
 )
-"""A function of a name: `\\sin 2x`, `\\log_2 x`."""
+"""A function of a name: `\\sin 2x`, `\\log_2 x`, `|z|`."""
 _FUNCTION_OF = re.compile(rf"(?:\A|[,;:$\n\s])({FUNCTION_OF_NAME})\s*&?=[\s$]*\Z")
 _RANK = re.compile(r"\A[\s$^{}\\]*(?:(?:text|mathrm)\{)?(?:st|nd|rd|th)\b[\s$}]*(?:([a-z]+)\b)?}?")
 """Behind a figure: "th floor"."""
@@ -24,9 +24,13 @@ _NAMED = re.compile(
     rf"|(?P<call>{_CALL})\s*\$?\s(?:is|equals)|(?:length|measure)\sof\s\$?(?P<points>[A-Z]{{2,3}})\$?\s(?:is|equals))[\s$]*\Z"
 )
 """What a value is the value of: a name or a formula in front of it."""
+_SPACES = re.compile(r"(\\[A-Za-z]+\s(?=[A-Za-z]))|\s")
+"""Spaces, of which one behind a command ends it."""
 _RATIO_OF = re.compile(r"\bratio\sof\s([^.,;:?\d]{1,40}?)\sto\s([^.,;:?\d]{1,40}?)(?=\s(?:is|are|was|in)\b|[.,;:?]|\Z)")
 _NAMED_CHARS = 80
-_ASKED_VERB = r"\b(?:find|determine|compute|calculate|evaluate|solve for|value of|is)\s+\$?"
+_ASKED_VERB = (
+    r"\b(?:find|determine|compute|calculate|evaluate|solve for|value of|is)\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?"
+)
 _ASKED_NAME = re.compile(rf"{_ASKED_VERB}((?!a\s[a-z])[a-z]|{_CALL})\$?(?=[.,?]|\s(?!\s?[-+*/^=])|\Z)")
 _ASKED_ALSO = re.compile(r"(?<![a-z])[a-z]\$?,?\s(?:and|or)\s\$?[a-z](?![a-z])")
 _ASKED_TERM = re.compile(
@@ -53,7 +57,7 @@ def names_of_value(before: str, texts: Sequence[str]) -> list[str]:
     found += (
         [_NAMED.search(texts[0][: texts[0].index("=") + 1])] if len(texts) == 1 and texts[0].count("=") == 1 else []
     )
-    names = [re.sub(r"\s", "", name[name.lastgroup or 0]) for name in found if name]
+    names = [_SPACES.sub(r"\1", name[name.lastgroup or 0]) for name in found if name]
     is_whole = [name.count("(") == name.count(")") and any(map(str.isalpha, name)) for name in names]
     return [name for name, whole in zip(names, is_whole, strict=True) if whole]
 
@@ -115,10 +119,11 @@ def may_be_named(name: str, asked: str, question: str) -> bool:
 
 
 def _bare_name(name: str) -> str:
-    """A name or a formula without commands and spaces, in small letters. A function's variable is left out."""
+    """A name or a formula without commands and spaces, in small letters. A function's variable is left out,
+    unlike an event."""
     bare = _LENGTH_OF_NAME.sub(r"\1", name.casefold())
     bare = _COMMAND_OF_NAME.sub("", _FRACTION.sub(r"\1/\2", bare))
-    return re.sub(r"(?<=[a-z'1}])\([a-z]\)", "()", bare)
+    return re.sub(r"(?<=[a-oq-z'1}])\([a-z]\)", "()", bare)
 
 
 def ratios(before: str) -> list[str]:

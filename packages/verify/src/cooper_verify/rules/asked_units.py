@@ -14,7 +14,7 @@ _ASKED_UNIT = re.compile(
 )
 _SO_MANY = re.compile(r"\b\d[\d,]*\s(?:[a-z-]+\s)?[a-z]+")
 """Things whose number the question gives."""
-_ASKED_THING = re.compile(r"\b(?:how many|number of)\s+((?:[a-z-]+\s){1,4})")
+_ASKED_THING = re.compile(r"\b(?:how many|number of)\s+((?:[a-z-]+\b\s?){1,4})")
 _SYMBOLS = {*("m", "cm", "mm", "km", "g", "kg", "mg", "ft", "ml", "km/h", "m/s")}
 _ANYTHING = {"item", "object", "thing", "unit", "piec"}
 """Stems of words for whatever is counted."""
@@ -27,9 +27,12 @@ _DIMENSIONS = {
     "length^2": "area",
     "length^3": "volume",
     "mass": r"mass|how heavy",
+    "length|time": "how long",
+    "money": "cost|price|profit|revenue|salary|budget|how much money",
     "time": r"(?<!by the )(?<!on )(?<!a )time|duration|how old",
     "length time^-1": r"speed|velocity|how fast",
 }
+_PHYSICAL = {*_DIMENSIONS, "angle", "temperature"}
 _QUANTITY = re.compile("|".join(rf"(?P<d{place}>\b(?:{names})\b)" for place, names in enumerate(_DIMENSIONS.values())))
 """What is asked for, by the dimension of its units."""
 
@@ -89,7 +92,8 @@ def may_be_in(text: str, asked: str) -> bool:
         return True
     quantity = _QUANTITY.search(asked)
     dimension = [*_DIMENSIONS][int((quantity.lastgroup or "")[1:])] if quantity else ""
-    is_other = dimension != whole.dimension and whole.dimension in _DIMENSIONS
+    said = "time" if whole.dimension == "calendar" else whole.dimension
+    is_other = said in _PHYSICAL and said not in dimension.split("|")
     return not (quantity and is_other) and not _asks_things(asked)
 
 

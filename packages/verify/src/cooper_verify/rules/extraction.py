@@ -53,6 +53,7 @@ from cooper_verify.rules.marks import (
     opens_box,
 )
 from cooper_verify.rules.notation import one_notation
+from cooper_verify.rules.plain_text import bare_text
 from cooper_verify.rules.reply import TAIL_CHARS, reply_of
 from cooper_verify.rules.sentence import LONGEST, Stated, reduced, value_in
 from cooper_verify.rules.text_cache import text_cache
@@ -145,9 +146,11 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
         boxes = []
     if boxes:
         wholes, end = _wholes(tail, boxes)
-        values = [clean(whole) for whole in wholes if not _is_long_prose(whole)]
+        said = [_boxed(whole) for whole in wholes if not _is_long_prose(whole)]
+        values = [value.text for value in said]
         texts = tuple(dict.fromkeys(filter(None, [*values, stated.text if stated else ""])))
-        words = before_box(tail, boxes[0].command) + between_boxes(tail, boxes)
+        words = [word for value in said for word in value.words]
+        words += before_box(tail, boxes[0].command) + between_boxes(tail, boxes)
         words += _behind_boxes(tail[end:], texts, statement, stated, after)
         words += demands_around(tail, boxes[0].command, end, texts)
         if len(boxes) == 1 and (name := name_beside_others(tail, boxes[0])):
@@ -158,6 +161,19 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
         return FinalAnswer("stated", texts, (*stated.words, *behind_answer(after, texts)), stated.counted)
     unmarked = _unmarked(tail, factorials)
     return FinalAnswer("unmarked", (unmarked.text,) if unmarked.text else (), unmarked.words, unmarked.counted)
+
+
+_IN_A_SENTENCE = re.compile(
+    r"[^=\d]*?\\text\w*\s?\{[^{}\d]*[a-z]{2}[^=]*\d[^=]*"
+    r"|[^=]*\d[^=]*\b(?:in total|in all|altogether|overall)[\s.}]*"
+)
+
+
+def _boxed(whole: str) -> Stated:
+    r"""The value in a box, which may be in a sentence: `\text{Ann has } 12 \text{ apples}`."""
+    is_sentence = len(whole) <= LONGEST and "\\text" in whole and _IN_A_SENTENCE.fullmatch(whole)
+    stated = value_in(bare_text(whole)) if is_sentence else None
+    return Stated(clean(stated.text), stated.words) if stated else Stated(clean(whole), ())
 
 
 def _behind_boxes(
