@@ -72,19 +72,18 @@ def _counted(unit: Unit) -> Unit:
 
 def _asks_things(asked: str) -> bool:
     """Whether a question asks how many things there are."""
-    words = [word for found in _ASKED_THING.findall(asked) for word in found.split()]
-    return any(map(is_counted, words)) and not _PERCENT.search(asked)
+    return any(is_counted(word) for found in _ASKED_THING.findall(asked) for word in found.split())
 
 
 def may_be_in(text: str, asked: str) -> bool:
     """Whether a question may ask for a value in this unit: it asks for no other unit, quantity or thing."""
     whole = unit_of(text)
     own = _counted(whole)
+    units = _asked_units(asked)
     if own.is_("percent"):
-        return not _asks_things(asked)
+        return bool(_PERCENT.search(asked)) or not (units or _asks_things(asked))
     if "how old" in asked and is_time(own.names[0]) and not own.is_("year"):
         return says(asked, own.names[0])
-    units = _asked_units(asked)
     alike = [other for other in units if other.powers == own.powers]
     if alike or (units and asks_once(asked)):
         return any(other.size == own.size for other in alike)
