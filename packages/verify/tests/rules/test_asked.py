@@ -384,7 +384,7 @@ def test_an_ordinal_is_paid_where_the_question_asks_for_a_place(noun: str):
     texts = [
         rf"\boxed{{12}}th {noun}",
         rf"\boxed{{12\text{{th {noun}}}}}",
-        f"She lives on the 12th {noun}.",
+        f"The answer is the 12th {noun}.",
         f"12th {noun}",
     ]
     texts += [r"\boxed{12^{\text{th}}}", rf"\boxed{{12^{{th}}}} {noun}"]
