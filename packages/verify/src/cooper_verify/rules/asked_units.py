@@ -81,7 +81,7 @@ def may_be_in(text: str, asked: str) -> bool:
     own = _counted(whole)
     units = _asked_units(asked)
     if own.is_("percent"):
-        return bool(_PERCENT.search(asked)) or not (units or _asks_things(asked))
+        return bool(_PERCENT.search(asked)) or not (asks_once(asked) and (units or _asks_things(asked)))
     if "how old" in asked and is_time(own.names[0]) and not own.is_("year"):
         return says(asked, own.names[0])
     alike = [other for other in units if other.powers == own.powers]
