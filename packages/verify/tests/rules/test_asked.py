@@ -316,6 +316,7 @@ def test_the_docstrings_of_a_program_are_the_question_again():
 
 
 QUANTITIES = {"length": "cm", "perimeter": "m", "area": "cm^2", "volume": "m^3", "mass": "kg", "speed": "m/s"}
+QUANTITIES |= {"time": "minutes", "temperature": "K", "price": "dollars"}
 
 
 @pytest.mark.parametrize("asked", QUANTITIES)
@@ -328,6 +329,8 @@ def test_a_quantity_is_not_paid_in_units_of_another(asked: str):
             f"The answer is 12 {unit}.",
         ):
             is_length = {unit, QUANTITIES[asked]} <= {"cm", "m"}
+            if unit == "dollars" and asked != "price":
+                continue  # of money, which is no dimension, this is not known
             expected = "correct" if unit == QUANTITIES[asked] or is_length else "unparsed"
             assert maths_verdict("12", text, question=question) == expected
             assert maths_verdict("12", text) == "correct"
@@ -361,6 +364,13 @@ def test_what_another_person_has_is_not_paid(name: str, other: str):
             assert maths_verdict("12", text % name, question=asked) == "correct"
             assert maths_verdict("12", text % other, question=asked) == "unparsed"
         assert maths_verdict("12", text % other, question="How many apples are there?") == "correct"
+        assert maths_verdict("12", text % f"{name}'s sister", question=f"How many does {name} have?") == "unparsed"
+        assert (
+            maths_verdict("12", text % f"{name}'s sister", question=f"How many does {name}'s sister have?") == "correct"
+        )
+        both = f"How many apples do {name} and {other} have?"
+        assert maths_verdict("12", text % name, question=both) == "unparsed"
+        assert maths_verdict("12", (text % f"{name} and {other}").replace("has", "have"), question=both) == "correct"
         more = f"How many more than {other} does {name} have?"
         assert maths_verdict("12", rf"{name} has \boxed{{12}} more than {other}.", question=more) == "correct"
 

@@ -96,7 +96,10 @@ def without_rank(text: str, asked: str) -> str:
 
 def asks_rank(noun: str, asked: str) -> bool:
     """Whether a question asks in which place something is: "on which floor"."""
-    return re.search(rf"\b(?:which|what)\s(?:\w+\s)?{noun or '[a-z]+'}\b(?<!what is)", asked) is not None
+    return (
+        re.search(rf"\b(?:which|what)\s(?!is|are|was|were|do|does|did|will)(?:\w+\s)?{noun or '[a-z]+'}\b", asked)
+        is not None
+    )
 
 
 def may_be_named(name: str, asked: str, question: str) -> bool:

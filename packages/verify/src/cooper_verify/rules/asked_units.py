@@ -1,6 +1,7 @@
 """Units and things of an answer, and whether a question may ask for them: "12 minutes", "12 boys"."""
 
 import re
+from collections.abc import Iterable
 
 from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_given_name, is_time
@@ -9,7 +10,7 @@ from cooper_verify.rules.units import Unit, unit_of
 from cooper_verify.rules.word_forms import form_of
 
 _ASKED_UNIT = re.compile(
-    r"\b(?:how many|in|number of)\s+((?:(?:square|cubic)\s)?(?:\\(?:text|mathrm)\{|\$)?[a-z][a-z/^{}\d]*(?![&\w-])"
+    r"\b(?:how many|in|number of)\s+((?:(?:square|cubic)\s)?\$?(?:\\(?:text|mathrm)\{)?[a-z][a-z/^{}\d]*(?![&\w-])"
     r"(?:\s(?:squared|cubed|celsius|fahrenheit)\b)?)"
 )
 _SO_MANY = re.compile(r"\b\d[\d,]*\s(?:[a-z-]+\s)?[a-z]+")
@@ -18,21 +19,31 @@ _ASKED_THING = re.compile(r"\b(?:how many|number of)\s+((?:[a-z-]+\b\s?){1,4})")
 _SYMBOLS = {*("m", "cm", "mm", "km", "g", "kg", "mg", "ft", "ml", "km/h", "m/s")}
 _ANYTHING = {"item", "object", "thing", "unit", "piec"}
 """Stems of words for whatever is counted."""
-_WHOSE = re.compile(r"\b(?:do|does|did|will|would|can|could|should|must|has|have|had|is|was|are|were)\s([A-Z][a-z]+)")
-"""A name behind a verb that asks: "does Tom"."""
+_KIN = (
+    "father|mother|dad|mom|brother|sister|uncle|aunt|cousin|son|daughter|wife|husband|friend|teacher|neighbor|boss"
+    "|nephew|niece|grand[a-z]+"
+)
+_PERSON = rf"[A-Z][a-z]+(?:['\u2019]s\s(?:{_KIN})\b)?"
+_WHOSE = re.compile(
+    rf"\b(?:do|does|did|will|would|can|could|should|must|has|have|had|is|was|are|were)\s({_PERSON})(?:\sand\s({_PERSON}))?"
+)
+"""Who stands behind a verb that asks: "does Tom", "is Tom's father"."""
 _PERCENT = re.compile(r"percent|%|fraction|proportion")
 _DIMENSIONS = {
     "length": r"length|perimeter|circumference|radius|diameter|height|width|depth|distance|altitude|hypotenuse"
     r"|how (?:far|tall|high|wide|deep)",
     "length^2": "area",
     "length^3": "volume",
-    "mass": r"mass|how heavy",
+    "mass": r"mass|how heavy|weighs?|weight",
+    "temperature|angle": "temperature",
+    "angle|radian": "angle",
+    "none": "probability|chance",
     "length|time": "how long",
     "money": "cost|price|profit|revenue|salary|budget|how much money",
     "time": r"(?<!by the )(?<!on )(?<!a )time|duration|how old",
     "length time^-1": r"speed|velocity|how fast",
 }
-_PHYSICAL = {*_DIMENSIONS, "angle", "temperature"}
+_PHYSICAL = {*_DIMENSIONS, "angle", "radian", "temperature"}
 _QUANTITY = re.compile("|".join(rf"(?P<d{place}>\b(?:{names})\b)" for place, names in enumerate(_DIMENSIONS.values())))
 """What is asked for, by the dimension of its units."""
 
@@ -47,22 +58,28 @@ def thing_said(unit: Unit) -> list[str]:
     return [unit.words[-1].casefold()] if unit.words and is_counted(unit.words[-1]) else []
 
 
+def _persons(names: Iterable[str]) -> list[str]:
+    """Those of some names that are given names, perhaps of a relative: "tom", "tom's sister"."""
+    return [name.replace("\u2019", "'").casefold() for name in names if name and is_given_name(name.split("'")[0])]
+
+
 def names_said(text: str) -> list[str]:
-    """The given names in a sentence, as one text."""
-    names = [word for word in WORDS.findall(text) if is_given_name(word)]
-    return [" ".join(names)] if names else []
+    """The persons in a sentence, as one text."""
+    names = _persons(re.findall(rf"\b{_PERSON}", text))
+    return ["|".join(names)] if names else []
 
 
 def may_be_of(names: str, asked: str, question: str) -> bool:
-    """Whether a question may ask for a value of one of these persons: it names no others alone."""
-    expected = {form_of(word) for word in _WHOSE.findall(question) if is_given_name(word) and word.casefold() in asked}
-    return not expected or not expected.isdisjoint(map(form_of, names.split(" ")))
+    """Whether a question may ask for a value of these persons: all whom it names are among them."""
+    said, found = names.split("|"), _WHOSE.findall(question)
+    expected = {name for name in _persons(name for pair in found for name in pair) if name in asked}
+    return expected <= {*said} or (len(said) > 1 and all(name in asked for name in said))
 
 
 def _asked_units(asked: str) -> list[Unit]:
     """The units that a question names behind "how many" and "in"."""
     words = [word for word in _ASKED_UNIT.findall(asked) if len(word) > 3 or word in _SYMBOLS]  # else the case counts
-    return [_counted(unit) for word in words if (unit := unit_of(f"1 {word}")).is_known]
+    return [_counted(unit) for word in words if (unit := unit_of(f"1 {word.strip('$')}")).is_known]
 
 
 def _counted(unit: Unit) -> Unit:

@@ -263,7 +263,9 @@ def _as_asked(text: str, reference: str, question: str) -> str:
     text = with_colons(with_kelvins(text, reference), reference)
     asked = asked_part(question)
     text = without_rank(text, asked) if reference.isdecimal() else text
-    return text if with_scales(reference) != reference else without_asked_scale(text, asked)
+    if with_scales(reference) != reference or plain_number(with_scales(text)) == reference:
+        return text
+    return without_asked_scale(text, asked)
 
 
 def _exact_verdict(
