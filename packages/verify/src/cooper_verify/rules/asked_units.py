@@ -70,10 +70,12 @@ def names_said(text: str) -> list[str]:
 
 
 def may_be_of(names: str, asked: str, question: str) -> bool:
-    """Whether a question may ask for a value of these persons: all whom it names are among them."""
-    said, found = names.split("|"), _WHOSE.findall(question)
-    expected = {name for name in _persons(name for pair in found for name in pair) if name in asked}
-    return expected <= {*said} or (len(said) > 1 and all(name in asked for name in said))
+    """Whether a question may ask for a value of these persons: all for whom it asks at once are among them."""
+    said = names.split("|")
+    expected = [{name for name in _persons(found) if name in asked} for found in _WHOSE.findall(question)]
+    expected = [names for names in expected if names]
+    is_one = any(names <= {*said} for names in expected)
+    return not expected or is_one or (len(said) > 1 and all(name in asked for name in said))
 
 
 def _asked_units(asked: str) -> list[Unit]:
