@@ -387,6 +387,7 @@ def test_the_value_of_a_function_is_paid_where_the_question_asks_for_it(function
                 assert maths_verdict("12", place % function, question=question) == expected
         assert maths_verdict("12", place % function, question="Find $x$ and $y$.") == "unparsed"
     assert maths_verdict(f"{function} = 12", rf"\boxed{{{function} = 12}}") == "correct"
+    assert maths_verdict(f"{function} = 12", r"\boxed{12}") != "correct"
 
 
 @pytest.mark.parametrize("noun", ["floor", "row", "term", "page"])
