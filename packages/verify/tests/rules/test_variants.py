@@ -52,7 +52,7 @@ SAME = {
         *[("neither", "neither even nor odd"), ("12", "XII"), (r"\lfloor x \rfloor", "[x]")],
     ],
     "things": [("5 red balls", "5 blue balls"), (r"\vec a\times\vec b", r"\vec a\cdot\vec b")],
-    "case": [("CO2", "Co2"), ("AaBb", "AaBB"), ("Tt x Tt", "TT x tt")],
+    "case": [("CO2", "Co2"), ("AaBb", "AaBB"), ("Tt x Tt", "TT x tt"), ("Ca(OH)2", "CA(OH)2")],
     "separators": [
         *[("82,5", "82.5"), ("0,5", r"\frac12"), ("1000", "1.000"), ("1 1/2", "1-1/2")],
         *[(r"\{2,345\}", "2,345"), ("12, 13", "(a) 12 (b) 13")],
