@@ -1,9 +1,9 @@
 r"""Finds the final answer in a completion by text alone: nothing is evaluated.
 
 Only the model's own turn after its last thought is read (`reply_of`); an unfinished thought has no answer, and neither
-has a text whose last box or tag is never closed, unless a statement follows the beginning. Both the worker processes
-and the fast path read completions here, so they cannot disagree about *what* the answer is. Each text of an answer is a
-whole, which a rule must read to its last character:
+has a text whose last box is never closed, unless a statement follows its beginning. Both the worker processes and the
+fast path read completions here, so they cannot disagree about *what* the answer is. Each text of an answer is a whole,
+which a rule must read to its last character:
 1. The last complete `\boxed{}` with what stands around it in its formula and phrase (`-\boxed{42}`, `\boxed{1.6}
    miles`), with those in the same sentence, or joined by "or", "and", a comma or nothing.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:", "####",
@@ -163,6 +163,8 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
     return FinalAnswer("unmarked", (unmarked.text,) if unmarked.text else (), unmarked.words, unmarked.counted)
 
 
+_FEW_WORDS = 5
+"""So many words behind an open tag are an answer rather than the beginning of a sentence."""
 _IN_A_SENTENCE = re.compile(
     r"[^=\d]*?\\text\w*\s?\{[^{}\d]*[a-z]{2}[^=]*\d[^=]*"
     r"|[^=]*\d[^=]*\b(?:in total|in all|altogether|overall)[\s.}]*"
@@ -296,10 +298,14 @@ def _without_edge_spaces(text: str) -> str:
 
 
 def _is_cut_off(places: _Places) -> bool:
-    """Whether a box or a tag that is never closed begins after all complete boxes and, of a box, the last statement."""
+    """Whether a box that is never closed begins after all complete boxes and after the last statement, or a tag is open
+    in which a text goes on. A few words in an open tag are an answer: who stops at `</answer>` may leave that out.
+    """
     tail, boxes, statement = places
-    if statement and statement.group()[0] == "<" and "</" not in _after_statement(statement):
-        return True
+    if statement and statement.group()[0] == "<" and "</" not in (behind := _after_statement(statement)):
+        held = behind.strip()
+        if "\n" in held or "<" in held or len(held.split()) > _FEW_WORDS:
+            return True
     return opens_box(tail, max(boxes[-1].end if boxes else 0, statement.end() if statement else 0))
 
 
