@@ -5,8 +5,8 @@ A rate, a difference, an opposite, a name, a part or a condition is read where n
 
 import pytest
 
-from cooper_verify.rules.asked import asked_part
 from cooper_verify.rules.fast_path import fast_reading
+from cooper_verify.rules.question import asked_part
 from cooper_verify.rules.symbolic import maths_verdict
 
 WEEK, DAY = "How many eggs does he sell in a week?", "How many eggs does he sell per day?"
@@ -313,3 +313,155 @@ def test_the_docstrings_of_a_program_are_the_question_again():
     assert verdict_without_question(text + " 30 small urns.") == "correct"
     assert verdict_without_question(text + " 40 small urns.") == "unparsed"
     assert verdict_without_question(text.split("```\n")[1] + " 30 small urns.") == "unparsed"
+
+
+QUANTITIES = {"length": "cm", "perimeter": "m", "area": "cm^2", "volume": "m^3", "mass": "kg", "speed": "m/s"}
+QUANTITIES |= {"time": "minutes", "temperature": "K", "price": "dollars"}
+
+
+@pytest.mark.parametrize("asked", QUANTITIES)
+def test_a_quantity_is_not_paid_in_units_of_another(asked: str):
+    question = f"What is the {asked} of the figure?"
+    for unit in QUANTITIES.values():
+        for text in (
+            rf"\boxed{{12}}\text{{ {unit}}}",
+            rf"\boxed{{12\ \mathrm{{{unit}}}}}",
+            f"The answer is 12 {unit}.",
+        ):
+            is_length = {unit, QUANTITIES[asked]} <= {"cm", "m"}
+            if unit == "dollars" and asked != "price":
+                continue  # of money, which is no dimension, this is not known
+            expected = "correct" if unit == QUANTITIES[asked] or is_length else "unparsed"
+            assert maths_verdict("12", text, question=question) == expected
+            assert maths_verdict("12", text) == "correct"
+
+
+@pytest.mark.parametrize("unit", ["kg", "m", "minutes", "dollars", "radians", r"\%", "%"])
+def test_things_are_not_counted_in_units(unit: str):
+    for thing in ("apples", "stamps", "revolutions"):
+        question = f"How many {thing} are there?"
+        for text in (rf"\boxed{{12}} {unit}", rf"\boxed{{12 {unit}}}", f"The answer is 12 {unit}."):
+            assert maths_verdict("12", text, question=question) != "correct"
+        assert maths_verdict("12", rf"\boxed{{12}} {thing}", question=question) == "correct"
+    assert maths_verdict("12", r"\boxed{12\%}", question="What percentage of the apples is red?") == "correct"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("boys", "girls"), ("dogs", "cats"), ("girls", "students"), ("apples", "pears")]
+)
+def test_other_things_than_those_that_are_asked_for_are_not_paid(one: str, other: str):
+    for text in (r"There are \boxed{12} %s.", "There are 12 %s.", r"\boxed{12 \text{ %s}}"):
+        assert maths_verdict("12", text % one, question=f"How many {one} are there?") == "correct"
+        assert maths_verdict("12", text % other, question=f"How many {one} are there?") == "unparsed"
+        assert maths_verdict("12", text % "items", question=f"How many {one} and {other} are there?") == "correct"
+
+
+@pytest.mark.parametrize(("name", "other"), [("Tom", "Jane"), ("Mary", "John"), ("Anna", "Peter")])
+def test_what_another_person_has_is_not_paid(name: str, other: str):
+    given = f"{name} has twice as many apples as {other}. "
+    for text in ("%s has 12 apples.", r"So %s has \boxed{12} apples.", "%s ate 12 apples."):
+        for asked in (f"How many apples does {name} have?", f"{given}How many apples did {name} eat?"):
+            assert maths_verdict("12", text % name, question=asked) == "correct"
+            assert maths_verdict("12", text % other, question=asked) == "unparsed"
+        assert maths_verdict("12", text % other, question="How many apples are there?") == "correct"
+        assert maths_verdict("12", text % f"{name}'s sister", question=f"How many does {name} have?") == "unparsed"
+        assert (
+            maths_verdict("12", text % f"{name}'s sister", question=f"How many does {name}'s sister have?") == "correct"
+        )
+        both = f"How many apples do {name} and {other} have?"
+        assert maths_verdict("12", text % name, question=both) == "unparsed"
+        assert maths_verdict("12", (text % f"{name} and {other}").replace("has", "have"), question=both) == "correct"
+        more = f"How many more than {other} does {name} have?"
+        assert maths_verdict("12", rf"{name} has \boxed{{12}} more than {other}.", question=more) == "correct"
+
+
+FUNCTIONS = [r"\sin x", r"\cos x", r"\sin 2x", r"\tan\theta", r"\log_2 x", r"\log_3 x", r"\ln x", "|z|"]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_value_of_a_function_is_paid_where_the_question_asks_for_it(function: str):
+    for place in (r"\boxed{%s = 12}", r"$%s = \boxed{12}$", r"So $%s = 12$."):
+        for other in FUNCTIONS:
+            for question in (f"Find ${other}$.", f"What is ${other}$ if $y = 3$?"):
+                expected = "correct" if function == other else "unparsed"
+                assert maths_verdict("12", place % function, question=question) == expected
+        assert maths_verdict("12", place % function, question="Find $x$ and $y$.") == "unparsed"
+    assert maths_verdict(f"{function} = 12", rf"\boxed{{{function} = 12}}") == "correct"
+    assert maths_verdict(f"{function} = 12", r"\boxed{12}") != "correct"
+
+
+@pytest.mark.parametrize("noun", ["floor", "row", "term", "page"])
+def test_an_ordinal_is_paid_where_the_question_asks_for_a_place(noun: str):
+    texts = [
+        rf"\boxed{{12}}th {noun}",
+        rf"\boxed{{12\text{{th {noun}}}}}",
+        f"The answer is the 12th {noun}.",
+        f"12th {noun}",
+    ]
+    texts += [r"\boxed{12^{\text{th}}}", rf"\boxed{{12^{{th}}}} {noun}"]
+    for text in texts:
+        assert maths_verdict("12", text, question=f"On which {noun} is it?") == "correct"
+        assert maths_verdict("12", text, question=f"How many {noun}s are there?") == "unparsed"
+        assert maths_verdict("13", text, question=f"On which {noun} is it?") != "correct"
+
+
+@pytest.mark.parametrize("modulus", [r"\pmod 7", r"\pmod{7}", r"\mod 7", "(mod 7)", r"\pmod{ 7 }"])
+def test_a_modulus_behind_a_box_says_no_more_than_the_question(modulus: str):
+    text = rf"$100 \equiv \boxed{{2}} {modulus}$."
+    for question, verdict in (
+        ("What is the remainder of 100 by 7?", "correct"),
+        ("", "correct"),
+        ("What is the remainder of 100 by 49?", "unparsed"),
+    ):
+        assert maths_verdict("2", text, question=question) == verdict
+    others = [
+        text.replace(r"\equiv", r"\not\equiv"),
+        text.replace(r"\equiv", r"\equiv -"),
+        text.replace("$.", " + 1$."),
+    ]
+    others += [r"$100 \equiv 2 \pmod{\boxed{7}}$", rf"\boxed{{2}} {modulus}", rf"\boxed{{2 {modulus}}}"]
+    assert [other for other in others[:3] if maths_verdict("2", other) == "correct"] == []
+    assert [other for other in others[3:] if maths_verdict("7", other, question="What is it?") == "correct"] in (
+        [],
+        others[3:4],
+    )
+
+
+@pytest.mark.parametrize("scale", ["million", "thousand", "billion", "dozen"])
+def test_a_word_of_scale_is_that_for_which_the_question_asks(scale: str):
+    for text in (rf"\boxed{{12\text{{ {scale}}}}}", rf"\boxed{{12}} {scale}", f"The answer is 12 {scale}."):
+        for asked in (f"How many {scale} eggs are sold?", f"What is the number of eggs, in {scale}s?"):
+            assert maths_verdict("12", text, question=asked) == "correct"
+        other = "million" if scale != "million" else "billion"
+        for asked in ("How many eggs are sold?", f"How many {other} eggs are sold?"):
+            assert maths_verdict("12", text, question=asked) != "correct"
+
+
+STATISTICS = ["mean", "median", "sum", "product", "gcd", "lcm", "x-intercept", "y-intercept", "interest", "principal"]
+
+
+@pytest.mark.parametrize("one", STATISTICS)
+def test_of_values_with_common_names_the_one_that_is_asked_for_is_paid(one: str):
+    for other in STATISTICS:
+        text, question = rf"The {one} is \boxed{{12}}.", f"What is the {other}?"
+        assert (maths_verdict("12", text, question=question) == "correct") is (one == other)
+
+
+SENTENCES = [r"\text{There are } 12 \text{ eggs}", r"\text{12 eggs in total}", r"\text{The answer is 12.}"]
+SENTENCES += [r"\text{Answer: } 12", r"\text{She has } 12 \text{ eggs left}", r"12 \text{ eggs altogether}"]
+NO_SENTENCES = [r"\text{There are } 12 \text{ more eggs}", r"\text{not } 12", r"\text{half of } 12", r"\text{Page } 12"]
+NO_SENTENCES += [r"\text{Is it } 12?", r"\text{It may be } 12", r"\text{12 eggs a day}", r"\text{I guess } 12"]
+NO_SENTENCES += [
+    r"\text{She has } 12 \text{ or } 13",
+    r"\text{Ann has 12, Bob has 5}",
+    r"\text{fewer than } 12 \text{ eggs}",
+]
+
+
+def test_a_box_may_hold_a_sentence():
+    question = "How many eggs are there?"
+    assert [
+        text for text in SENTENCES if maths_verdict("12", rf"\boxed{{{text}}}", question=question) != "correct"
+    ] == []
+    paid = [text for text in NO_SENTENCES if maths_verdict("12", rf"\boxed{{{text}}}", question=question) == "correct"]
+    assert paid == []

@@ -127,7 +127,9 @@ def test_a_story_around_the_answer_costs_no_right_answer():
             "The answer is 12 miles.",
         ],
     ]
-    question = "How many dollars does she save if she hires the accountant? Bill is on a floor of the given triangle; n"
+    question = (
+        "How many dollars does she save if she hires the accountant? On which floor is Bill of the given triangle? n"
+    )
     question += " is even, by Heron's formula. How many M&Ms has Mary got, if we round, assuming gravity, where"
     question += " the formula is used when the result is rounded to the nearest integer, and n = 5?"
     found = verdicts("maths", "12", texts, question)

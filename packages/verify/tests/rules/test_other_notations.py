@@ -11,12 +11,26 @@ SAME = [
     *[("12", name) for name in ("AB = 12", "|AB| = 12", r"\overline{AB} = 12", "S_{ABC} = 12", "pH = 12", "sum = 12")],
     *[("-5", r"\Delta H = -5\text{ kJ}"), ("x=1 or x=2", "x_1 = 1, x_2 = 2"), ("x_1=1, x_2=2", "x = 2, x = 1")],
     *[("(1,3)", "]1,3["), ("[1,3)", "[1;3["), (r"(1,3]\cup(4,\infty)", r"]1,3]\cup]4,\infty[")],
+    *[("(5,3)", "y = 3, x = 5"), ("(1,4,6)", "a = 1, c = 6, b = 4"), ("(5,3)", "(y, x) = (3, 5)")],
+    *[(r"\ln 5", rf"\log_{base} 5") for base in ("e", "{e}", r"{\mathrm{e}}")],
+    *[("2x", r"2\text{x}"), ("3y", r"3\mathrm{y}"), ("x^2+C", r"x^2+\text{C}"), ("x^2+C", r"x^2+\mathrm{C}")],
+    *[("forty percent", r"40\%"), ("five dollars", r"\$5"), ("two hours", "120 minutes")],
     *[(r"45^\circ 30'", r"45.5^\circ"), (r"12^\circ 34' 56''", r"12^{\circ}34^{\prime}56^{\prime\prime}")],
     (r"3\hat{i}+4\hat{j}", r"3\hat{\imath}+4\hat{\jmath}"),
     *[("(2,-1,0)", f"(2,-1,0)^{top}") for top in ("T", r"{\top}", r"{\mathsf{T}}", r"\intercal")],
     *[("f^{-1}(x) = 2x", "y = 2x"), ("y = 2x", "f(x) = 2x"), (r"\{2,4\}", r"A\cap B = \{2,4\}")],
 ]
 OTHER = [
+    *[("(3,5)", "y = 3, x = 5"), ("(1,4,6)", "a = 1, c = 4, b = 6"), ("(5,3)", "(y, x) = (5, 3)")],
+    *[(r"\ln 5", rf"\log_{base} 5") for base in ("2", r"\pi", "{10}")],
+    *[("2", r"2\text{x}"), ("2x", r"2\text{y}"), ("3 m", r"3\text{n}"), ("x^2", r"x^2+\text{C}")],
+    *[
+        ("forty percent", r"14\%"),
+        ("forty percent", r"0.4\%"),
+        ("five dollars", "5 cents"),
+        ("3:2", "2 to 3"),
+        ("3", "3 to 2"),
+    ],
     *[("(2,-1,0)", "(2,-1,0)^2"), ("f(x) = 2x", "x = 2y"), ("f(x) = 2x", "y = 3x"), (r"\{2,4\}", r"A\cap B = \{2\}")],
     *[("12", name) for name in ("NO = 12", "AB^2 = 12", "AB + BC = 12", "2AB = 12", "pOH + 1 = 12", "twelve (13)")],
     *[("x=1 or x=2", "x_1 = 1, x_2 = 3"), ("x=1 or x=2", "x_1 = 1, y_2 = 2"), ("[1,3]", "]1,3["), ("(1,3)", "]3,1[")],
@@ -37,6 +51,20 @@ OTHER_CASES = [
 def test_a_notation_says_its_value_in_every_place(place: str):
     assert [pair for pair in SAME if maths_verdict(pair[0], place % pair[1]) != "correct"] == []
     assert [pair for pair in OTHER if maths_verdict(pair[0], place % pair[1]) == "correct"] == []
+
+
+@pytest.mark.parametrize("place", [r"\boxed{%s}", r"\boxed{\text{%s}}", "The odds are %s.", "Answer: %s", "#### %s"])
+def test_a_ratio_may_be_in_words_where_the_reference_is_one(place: str):
+    assert {maths_verdict(ratio, place % "3 to 2") for ratio in ("3:2", "3 : 2")} == {"correct"}
+    others = [
+        ("3:2", "2 to 3"),
+        ("3", "3 to 2"),
+        ("2", "3 to 2"),
+        ("1.5", "3 to 2"),
+        ("3:2", "3 to 2 to 1"),
+        ("3 to 2", "2 to 3"),
+    ]
+    assert [pair for pair in others if maths_verdict(pair[0], place % pair[1]) == "correct"] == []
 
 
 def test_cases_are_compared_by_their_conditions_in_any_order():

@@ -55,8 +55,18 @@ SAME = {
     "case": [("CO2", "Co2"), ("AaBb", "AaBB"), ("Tt x Tt", "TT x tt")],
     "separators": [
         *[("82,5", "82.5"), ("0,5", r"\frac12"), ("1000", "1.000"), ("1 1/2", "1-1/2")],
-        *[(r"\{2,345\}", "2,345"), ("12, 13", "(a) 12 (b) 13"), ("2.5 km", "2,5 km"), ("€5", "5,00 €")],
+        *[(r"\{2,345\}", "2,345"), ("12, 13", "(a) 12 (b) 13")],
         *[("1234567", "1.234.567"), ("1234", "1'234"), ("(1.5, 2.5)", "(1,5; 2,5)")],
+    ],
+    "decimal commas": [
+        *[
+            ("2.5 km", "2,5 km"),
+            ("€5", "5,00 €"),
+            ("2.40", "2,40 €"),
+            ("2.40", r"2,40\text{ Euro}"),
+            ("3.75", "€ 3,75"),
+        ],
+        *[("1.5 m", r"1,5\text{ m}"), ("-0.5", "-0,5 m")],
     ],
     "rounded": [
         *[("5 km", "3.1 miles"), ("5 kg", "11 lb"), ("273 K", "0 °C"), ("2 atm", "1520 mmHg"), ("0.33", r"\frac13")],
@@ -164,9 +174,25 @@ def test_what_may_be_another_thing_is_not_paid(kind):
     assert {pair: found for pair, found in verdicts.items() if "correct" in found} == {}
 
 
+def test_a_comma_before_one_or_two_figures_with_a_unit_is_a_point_in_an_answer():
+    others = [("240", "2,40 €"), ("2", "2,40 €"), ("2.04", "2,40 €"), ("2.4 km", "2,4 m"), ("1.25", "1,250 €")]
+    for place in PLACES:
+        pairs = SAME["decimal commas"]
+        assert [pair for pair in pairs if maths_verdict(pair[0], place % pair[1]) != "correct"] == []
+        assert [pair for pair in others if maths_verdict(pair[0], place % pair[1]) == "correct"] == []
+
+
 def test_letters_are_a_set_and_measures_are_converted():
     verdicts = {pair: {maths_verdict(pair[0], place % pair[1]) for place in PLACES} for pair in EQUAL}
     assert {pair: found for pair, found in verdicts.items() if found != {"correct"}} == {}
+
+
+@pytest.mark.parametrize("formula", ["Ca(OH)2", "Mg(OH)2", "Al(OH)3"])
+def test_the_case_of_an_element_counts_beside_a_group(formula):
+    for place in PLACES:
+        assert maths_verdict(formula, place % formula) == "correct"
+        for other in (formula.upper(), formula.lower(), formula.replace("O", "o")):
+            assert maths_verdict(formula, place % other) != "correct"
 
 
 @pytest.mark.parametrize("place", PLACES)

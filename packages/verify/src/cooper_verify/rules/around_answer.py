@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
 
-from cooper_verify.rules.asked import demands, without_estimate
+from cooper_verify.rules.around_box import MODULUS
+from cooper_verify.rules.asked import demand, demands, without_estimate
 from cooper_verify.rules.fragments import is_cut_off, is_fragment, makes_another_value
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import APPROVING, EMOJI, Box
@@ -67,6 +68,8 @@ _CHANGED_FIGURE = re.compile(
 _ORDINAL = re.compile(r"\A[\s$})\\]*(?:st|nd|rd|th)\b")
 _DIMENSION = re.compile(r"\A[$})\\]*\s+(?:old|long|tall|wide|high|deep|away|apart)\b")
 _HAS_UNIT = re.compile(r"(?<!\\)(?<![A-Za-z\\])[^\W\d_]{2,}|\$|[\u20ac\u00a3]")
+_ENDS_IN_MODULUS = re.compile(rf"{MODULUS.pattern}\Z")
+_MODULUS_CHARS = 40
 _COURTESY = re.compile(
     r"(?i)\b(?:(?:please )?let me know if (?:you|there)|(?:please )?feel free to ask|(?:i )?hope (?:this|that) helps)\b"
     r"[^.!?\n\d\\$]{0,80}[.!]*"
@@ -132,6 +135,8 @@ def demands_around(text: str, start: int, end: int, texts: Sequence[str]) -> lis
     behind = text[end : end + _REACH]
     stop = _SENTENCE_BREAK.search(behind)
     found = demands(before[_last_end(_CLAUSE_BREAK, before) :], texts, behind[: stop.start()] if stop else behind)
+    if modulus := _ENDS_IN_MODULUS.search(text, max(start, end - _MODULUS_CHARS), end):
+        found.append(demand("mod", modulus[1]))
     return [*found, NEVER_KNOWN] if len(texts) == 1 and _is_equated_otherwise(before, texts[0]) else found
 
 

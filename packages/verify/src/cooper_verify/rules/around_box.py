@@ -108,6 +108,9 @@ def wholes_of(text: str, boxes: Sequence[Box]) -> tuple[list[str], int]:
 
 
 _NAME_CHARS = 40
+_CONGRUENT = re.compile(r"(?<!\\not)(?:\\equiv|\u2261)\s*\Z")
+MODULUS = re.compile(r"[\s~]{0,9}(?:\\[,;: ]\s?)?\(?\\?[pb]?mod\s*\{?\s*(\d{1,9})\s*\}?\)?")
+r"""Behind a box in a congruence: `\pmod{7}`."""
 _NAMED_BOX = re.compile(r"(?<![A-Za-z\\])([A-Za-z](?:_\w|_\{\w+\})?)\s*&?=\s*\$?\\boxed")
 
 
@@ -190,6 +193,8 @@ def _right(text: str, box: Box, before: str) -> tuple[str, int]:
     near = text[start : start + _REACH]
     depth = sum(map(before.count, "({[")) - sum(map(before.count, ")}]"))
     end = _formula_end(near, depth) if _in_formula(text, box.command) or depth > 0 else 0
+    if _CONGRUENT.search(text, max(0, box.command - _NAME_CHARS), box.command) and (modulus := MODULUS.match(near)):
+        return "", start + modulus.end()
     inside = near[:end]
     if (words := _TEXT.match(near, end)) and _belongs(words):
         more = _formula_end(near[words.end() :], 0)

@@ -1,9 +1,9 @@
 r"""Finds the final answer in a completion by text alone: nothing is evaluated.
 
 Only the model's own turn after its last thought is read (`reply_of`); an unfinished thought has no answer, and neither
-has a text whose last box is never closed, unless a statement follows the box's beginning. Both the worker processes and
-the fast path read completions here, so they cannot disagree about *what* the answer is. Each text of an answer is a
-whole, which a rule must read to its last character:
+has a text whose last box is never closed, unless a statement follows its beginning. Both the worker processes and the
+fast path read completions here, so they cannot disagree about *what* the answer is. Each text of an answer is a whole,
+which a rule must read to its last character:
 1. The last complete `\boxed{}` with what stands around it in its formula and phrase (`-\boxed{42}`, `\boxed{1.6}
    miles`), with those in the same sentence, or joined by "or", "and", a comma or nothing.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:", "####",
@@ -39,7 +39,7 @@ from cooper_verify.rules.around_answer import (
     without_courtesy,
 )
 from cooper_verify.rules.around_box import name_beside_others, wholes_of
-from cooper_verify.rules.asked import demands, only_of
+from cooper_verify.rules.asked import demand, demands
 from cooper_verify.rules.fragments import makes_another_value
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.marks import (
@@ -53,6 +53,7 @@ from cooper_verify.rules.marks import (
     opens_box,
 )
 from cooper_verify.rules.notation import one_notation
+from cooper_verify.rules.plain_text import bare_text
 from cooper_verify.rules.reply import TAIL_CHARS, reply_of
 from cooper_verify.rules.sentence import LONGEST, Stated, reduced, value_in
 from cooper_verify.rules.text_cache import text_cache
@@ -138,26 +139,43 @@ def _places(completion: str) -> _Places:
 def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
     """The final answer of a completion. With `factorials`, an exclamation mark at the end belongs to it."""
     tail, boxes, statement = places = _places(completion)
-    if _ends_in_open_box(places):
+    if _is_cut_off(places):
         return FinalAnswer("boxed", ())
     stated, after = (None, "") if statement is None else _stated_value(statement, factorials)
     if boxes and statement and stated and _VALUE.search(stated.text) and is_final(statement):
         boxes = []
     if boxes:
         wholes, end = _wholes(tail, boxes)
-        values = [clean(whole) for whole in wholes if not _is_long_prose(whole)]
+        said = [_boxed(whole) for whole in wholes if not _is_long_prose(whole)]
+        values = [value.text for value in said]
         texts = tuple(dict.fromkeys(filter(None, [*values, stated.text if stated else ""])))
-        words = before_box(tail, boxes[0].command) + between_boxes(tail, boxes)
+        words = [word for value in said for word in value.words]
+        words += before_box(tail, boxes[0].command) + between_boxes(tail, boxes)
         words += _behind_boxes(tail[end:], texts, statement, stated, after)
         words += demands_around(tail, boxes[0].command, end, texts)
         if len(boxes) == 1 and (name := name_beside_others(tail, boxes[0])):
-            words.append(only_of(name))
+            words.append(demand("only", name))
         return FinalAnswer("boxed", texts, tuple(words), counted_in(tail, boxes))
     if stated is not None:
         texts = (stated.text,) if stated.text else ()
         return FinalAnswer("stated", texts, (*stated.words, *behind_answer(after, texts)), stated.counted)
     unmarked = _unmarked(tail, factorials)
     return FinalAnswer("unmarked", (unmarked.text,) if unmarked.text else (), unmarked.words, unmarked.counted)
+
+
+_FEW_WORDS = 5
+"""So many words behind an open tag are an answer rather than the beginning of a sentence."""
+_IN_A_SENTENCE = re.compile(
+    r"[^=\d]*?\\text\w*\s?\{[^{}\d]*[a-z]{2}[^=]*\d[^=]*"
+    r"|[^=]*\d[^=]*\b(?:in total|in all|altogether|overall)[\s.}]*"
+)
+
+
+def _boxed(whole: str) -> Stated:
+    r"""The value in a box, which may be in a sentence: `\text{Ann has } 12 \text{ apples}`."""
+    is_sentence = len(whole) <= LONGEST and "\\text" in whole and _IN_A_SENTENCE.fullmatch(whole)
+    stated = value_in(bare_text(whole)) if is_sentence else None
+    return Stated(clean(stated.text), stated.words) if stated else Stated(clean(whole), ())
 
 
 def _behind_boxes(
@@ -279,9 +297,15 @@ def _without_edge_spaces(text: str) -> str:
     return text[start:end].strip()
 
 
-def _ends_in_open_box(places: _Places) -> bool:
-    """Whether a box that is never closed begins after all complete boxes and after the last statement."""
+def _is_cut_off(places: _Places) -> bool:
+    """Whether a box that is never closed begins after all complete boxes and after the last statement, or a tag is open
+    in which a text goes on. A few words in an open tag are an answer: who stops at `</answer>` may leave that out.
+    """
     tail, boxes, statement = places
+    if statement and statement.group()[0] == "<" and "</" not in (behind := _after_statement(statement)):
+        held = behind.strip()
+        if "\n" in held or "<" in held or len(held.split()) > _FEW_WORDS:
+            return True
     return opens_box(tail, max(boxes[-1].end if boxes else 0, statement.end() if statement else 0))
 
 
@@ -390,7 +414,7 @@ class TextAnswer:
 def text_answer(completion: str, letters: bool = False) -> TextAnswer:
     """The answer of a completion; all fields are empty if there is none. With `letters`, `A:` is an option."""
     tail, boxes, statement = places = _places(completion)
-    if _ends_in_open_box(places):
+    if _is_cut_off(places):
         return TextAnswer()
     if statement and letters and statement.group().strip().upper() == "A:":
         statement = None

@@ -11,19 +11,21 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.asked import ASIDE, DEMAND, demands, demands_name, is_only_asked
+from cooper_verify.rules.asked import DEMAND, demands, is_of_name
+from cooper_verify.rules.asked_names import is_only_asked, without_rank
 from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, reference_text
 from cooper_verify.rules.kinds.choice import OPTION_LETTER, choice_verdict, options_in, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.number import any_number, plain_number
-from cooper_verify.rules.number_words import NUMBER_OF_WORD, changes_number, with_scales
+from cooper_verify.rules.number_words import NUMBER_OF_WORD, changes_number, with_scales, without_asked_scale
 from cooper_verify.rules.plain_text import MONTH, bare_text, plain_text
+from cooper_verify.rules.question import ASIDE, asked_part
 from cooper_verify.rules.reply import code_of, reply_of
 from cooper_verify.rules.rule import copies_question, repeats_question
 from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.units import measures, unit_of, with_kelvins
+from cooper_verify.rules.units import measures, unit_of, with_colons, with_kelvins
 from cooper_verify.rules.values.chemistry import are_same_formula, chemical
 from cooper_verify.rules.values.collection import read_division
 from cooper_verify.rules.values.expression import Symbolic
@@ -35,13 +37,14 @@ from cooper_verify.rules.values.reading import (
     readings,
 )
 from cooper_verify.rules.values.relation import Named
-from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts
+from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts, read_scalar
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
 from cooper_verify.rules.values.tokens import DIFFERENTIAL
 from cooper_verify.rules.words import Words, speaks
 
 # Dates, ranges, sizes and other figures that are not numbers to calculate with.
+_SPELLED = re.compile(r"[A-Za-z-]+(?: [A-Za-z-]+){1,6}")
 _FIGURES = re.compile(
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d+/\d+/\d+"  # 2024-01-05, 1/5/2024
     r"|\d+(?:\.\d+)?\s?-\s?\d+(?:\.\d+)?(?:\s?-\s?\d+)*"  # 10-12, 555-1234
@@ -96,6 +99,8 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
         return "maths"
     if LETTERS_OF_A_BASE.fullmatch(reference):
         return "maths"
+    if _SPELLED.fullmatch(reference) and (spelled := read_scalar(reference)) and spelled.unit.is_known:
+        return "maths"  # "forty percent"
     if _ATOM_GROUP.search(reference) and chemical(reference):
         return "exact"
     text = bare_text(with_scales(_DOUBLED.sub(r"\\", reference)))
@@ -230,7 +235,7 @@ def verdict_by(
         and _are_spelled_alike(clean(one_notation(completion)), reference)
     ):
         return "correct" if reference else "unparsed"
-    texts, around = [with_kelvins(text, reference) for text in final.texts], final.words
+    texts, around = [_as_asked(text, reference, question) for text in final.texts], final.words
     line = clean(one_notation(completion)) if final.kind == "unmarked" else ""
     if line and ("!" in reference or "!" not in line) and _is_answer(line):
         said = [word for word in around if word.startswith(DEMAND)]
@@ -251,6 +256,16 @@ def verdict_by(
     if verdict == "wrong" and final.kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts)):
         return "unparsed"  # prose, such as "hm", which in a formula would be a product
     return verdict
+
+
+def _as_asked(text: str, reference: str, question: str) -> str:
+    """An answer in the notation of its reference, or in the scale of its question."""
+    text = with_colons(with_kelvins(text, reference), reference)
+    asked = asked_part(question)
+    text = without_rank(text, asked) if reference.isdecimal() else text
+    if with_scales(reference) != reference or plain_number(with_scales(text)) == reference:
+        return text
+    return without_asked_scale(text, asked)
 
 
 def _exact_verdict(
@@ -338,7 +353,7 @@ def _of_asked_name(texts: Sequence[str], around: Sequence[str], question: str) -
     """Of values with different names, the one whose name the question asks for."""
     for name, text in zip(_names_of(texts), texts, strict=False):
         if is_only_asked(name, question):
-            return [text], [word for word in around if not demands_name(word)]
+            return [text], [word for word in around if not is_of_name(word)]
     return texts, around
 
 

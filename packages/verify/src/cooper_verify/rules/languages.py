@@ -103,9 +103,9 @@ LANGUAGES = [
         " conclusion step work solve solved need needs must today everyone get obtained making makes"
         " comes out holds yes well finally respectively rounded round nearest thousandths hundredth"
         " hundredths tenth place places boxed box it's that's here's there's we're he'll she'll they'll"
-        " i'll we'll able directly times take takes owe owes complete completes",
-        names="between average mean median mode sum difference product quotient ratio perimeter circumference radius"
-        " diameter angle probability percentage score overall function variable integer integers term"
+        " i'll we'll able certain confident directly times take takes owe owes complete completes",
+        names="between average mean median mode odds sum difference product quotient ratio perimeter circumference"
+        " radius diameter angle probability percentage score overall function variable integer integers term"
         " terms limit slope intercept coordinate coordinates point points set range domain coefficient"
         " coefficients digit digits degree degrees fraction decimal form root roots inverse inverses"
         " multiplicative modulus numerator denominator sequence series values factors powers matrix"

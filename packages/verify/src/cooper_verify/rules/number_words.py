@@ -50,6 +50,13 @@ def without_scales(text: str) -> str:
     return _SCALED.sub(lambda scaled: _replaced(scaled, scaled["figures"]), text)
 
 
+def without_asked_scale(text: str, asked: str) -> str:
+    """The text without the word of scale in which a question asks for a number: 3 for "3 million", "in millions"."""
+    words = {word.casefold().removesuffix("s") for scaled in _SCALED.finditer(text) for word in [scaled["words"] or ""]}
+    is_asked = len(words) == 1 and re.search(rf"\b(?:in|how many)\s{min(words) or '(?!)'}s?\b", asked)
+    return without_scales(text) if is_asked else text
+
+
 def _multiplied(scaled: re.Match[str]) -> str:
     figures = _FRACTION.sub(r" \1\3/\2\4", scaled["figures"]).replace(",", "")
     value = sum(map(Fraction, figures.split()), Fraction(0))

@@ -65,7 +65,7 @@ _LABEL = re.compile(
     r"(?i)\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"
     r"|equations?|footnotes?|lemmas?|theorems?|day|grade|number|no\.)\s*[(#]?\Z"
 )
-_NO_NUMBER = re.compile(r"\s*(?:\{?\\text\{)?(?:st|nd|rd|th)(?![A-Za-z])|\s?(?:BCE?|AD|CE)\b|\s?[ap]\.?m\b|'|\"")
+_NO_NUMBER = re.compile(r"\s*\{?\\text\{(?:st|nd|rd|th)(?![A-Za-z])|\s?(?:BCE?|AD|CE)\b|\s?[ap]\.?m\b|'|\"")
 _ABOUT = re.compile(rf"(?i){words_of('about')}[\s($\\{{*]{{0,6}}\Z")
 _VERB = re.compile(rf"(?i){words_of('verb', 'states')}")
 _CONCLUSION = re.compile(
@@ -361,6 +361,8 @@ def _are_joined(text: str, runs: list[_Run]) -> bool:
         between = text[one.end : other.start]
         if _JOIN.fullmatch(between) and between.strip():
             continue
+        if between == " to " and (text[one.start : one.end] + text[other.start : other.end]).isdecimal():
+            continue  # a ratio
         words = _PART_UNIT.fullmatch(between)
         if words is None or _STOP.fullmatch(words["unit"].strip()):
             return False

@@ -56,6 +56,11 @@ class Unit:
         """Whether it has measures alone."""
         return bool(self.names) and not self.words and not self.is_ambiguous
 
+    @property
+    def dimension(self) -> str:
+        """`length time^-1` of a speed."""
+        return " ".join(base if power == 1 else f"{base}^{power}" for base, power in self.powers)
+
     def is_(self, *names: str) -> bool:
         """Whether it is one of these measures, and nothing else."""
         return len(self.names) == 1 and self.names[0] in names and not self.words
@@ -254,6 +259,15 @@ def with_kelvins(text: str, reference: str) -> str:
     return f"{text[:-1]} K" if _ENDS_IN_K.search(text) and unit_of(reference).is_("kelvin") else text
 
 
+_RATIO_IN_WORDS = re.compile(r"\d+(?: to \d+)+")
+
+
+def with_colons(text: str, reference: str) -> str:
+    """The text with "3 to 2" as `3:2` where the reference is a ratio; elsewhere it may be a range."""
+    said = bare_text(text) if ":" in reference and "to" in text else ""
+    return said.replace(" to ", ":") if _RATIO_IN_WORDS.fullmatch(said) else text
+
+
 _NO_FIXED_RATIO = (
     {"time", "calendar"},  # a month has 28 to 31 days
     {"length^3", "household"},  # gallons differ by country
@@ -295,8 +309,7 @@ def compare_units(one: Unit, other: Unit) -> Literal["same", "converted", "diffe
     if one.is_known and other.is_known:
         if one.powers == other.powers:
             return "converted"
-        dimensions = {" ".join(_written(unit)) for unit in (one, other)}
-        return "unknown" if dimensions in _NO_FIXED_RATIO else "different"
+        return "unknown" if {one.dimension, other.dimension} in _NO_FIXED_RATIO else "different"
     return "unknown"
 
 
@@ -304,10 +317,6 @@ def _is_price(one: Unit, other: Unit) -> bool:
     """Whether one is money and the other the same money for something: "$3" and "$3 per pound"."""
     money, price = {*one.powers}, {*other.powers}
     return one.is_(*_CURRENCIES) and money < price and all(power < 0 for _, power in price - money)
-
-
-def _written(unit: Unit) -> list[str]:
-    return [base if power == 1 else f"{base}^{power}" for base, power in unit.powers]
 
 
 def converted(value: Fraction, one: Unit, other: Unit) -> Fraction:
@@ -366,6 +375,10 @@ _COMMAND_AT_END = re.compile(
 )
 
 
+_LETTER_ALONE = re.compile(r"\{\s*[ac-fijn-ru-z]\s*\}\Z")
+"""Upright letters that are variables and no units: `2\\text{x}`."""
+
+
 def without_unit(text: str) -> str:
     r"""The text without a unit at its end: `8\sqrt{3}\text{ square inches}` and `8\sqrt{3} in^2` become `8\sqrt{3}`.
 
@@ -379,7 +392,11 @@ def without_unit(text: str) -> str:
         if (_NAMES_UNIT.search(unit) or any(map(_is_long_name, _NAME.findall(unit)))) and is_unit(f" {unit}"):
             return value
     at_end = _COMMAND_AT_END.search(text) if unit_of(text) else None
-    if at_end is None or any(changes(at_end.group()) for changes in (changes_number, changes_after, CONDITION.search)):
+    if (
+        at_end is None
+        or _LETTER_ALONE.search(at_end.group())
+        or any(changes(at_end.group()) for changes in (changes_number, changes_after, CONDITION.search))
+    ):
         return text
     return text[: at_end.start()]
 

@@ -19,6 +19,7 @@ stole=steal rose=rise fell=fall began=begin sang=sing drew=draw knew=know saw=se
 became=become did=do does=do done=do said=say heard=hear felt=feel left=leave laid=lay dug=dig hung=hang
 people=person men=man women=woman children=child feet=foot mice=mouse knives=knife shelves=shelf loaves=loaf
 leaves=leave halves=half wolves=wolf bore=bear given=give taken=take worn=wear thrown=throw known=know
+used=use uses=use using=use owed=owe owes=owe owing=owe tied=tie ties=tie died=die dies=die aged=age ages=age
 """,
     )
 )

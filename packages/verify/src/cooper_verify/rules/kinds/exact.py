@@ -109,7 +109,7 @@ def _line_verdict(reference: str, line: str, words: Words) -> tuple[Verdict, str
 
 
 def _is_same(reference: str, text: str, words: Words, polar: bool = True) -> bool:
-    fold_case = not (case_matters(reference) or has_code(text))
+    fold_case = not (case_matters(reference) or has_code(text) or chemical(reference))
     expected = plain_text(reference, fold_case)
     if not expected:
         return text.strip() == reference.strip()  # only signs, such as > or +

@@ -439,6 +439,8 @@ def _is_differential(tree: Tree) -> bool:
 def _applied(name: str, argument: Tree, base: Tree | None) -> Tree:
     if name == "exp":
         return ("^", ("e",), argument)
+    if name == "log" and base == ("e",):
+        return ("ln", argument)
     if name == "log" and base is not None:
         return ("log", argument, base)
     if name == "lg":

@@ -59,7 +59,10 @@ _LAKHS = re.compile(r"[1-9]\d?(?:,\d{2}){1,6},\d{3}")
 """Groups as in India: `12,34,567`."""
 _OTHER_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[.'_]\d{3}){1,9}(?!\d)")
 _COMMA_IN_NUMBER = re.compile(r"(?<=\d),(?=\d)(?!\d{3}(?!\d))")
-_DECIMAL_OR_LIST = re.compile(r"-?\d{1,9},\d{1,2}\s?(?!and\b|or\b|\d)[^\s\d,;.)\]}][^\d,;]*")
+_DECIMAL_OR_LIST = re.compile(
+    r"-?\d{1,9},\d{1,2}\s?(?!and\b|or\b|\d)[^\s\d,;.)\]}][^\d,;]*"
+    rf"|-?(?:[{CURRENCY_SIGNS}]|\\?\$)\s?\d{{1,9}},\d{{1,2}}"
+)
 """`2,5 km`, which is 2.5 km in many countries, or 2 and 5 km."""
 _MIXED_WITH_HYPHEN = re.compile(r"\d{1,9}-\d{1,9}/\d{1,9}")
 
@@ -82,9 +85,11 @@ def _has_cases(value: Any) -> bool:
 
 
 def answer_readings(text: str) -> tuple[Any, ...]:
-    """The readings of an answer, in which `1,22` may be 1.22 too, and `1,200` a list. In a reference, `1,22` is two
-    numbers and `1,200` one."""
+    """The readings of an answer, in which `1,22` and `1,22 m` may be 1.22 too, and `1,200` a list. In a reference,
+    `1,22` is two numbers and `1,200` one."""
     comma = [_figures(text, text.replace(",", "."))] if _DECIMAL_COMMA.fullmatch(text) else []
+    if _DECIMAL_OR_LIST.fullmatch(plain := prepared(text)):
+        comma = [read_scalar(plain.replace(",", ".", 1)), read_list(plain.split(","), _read, "list")]
     listed = [read_list(text.split(","), _read, "thousands")] if _THOUSANDS.fullmatch(text) else []
     lakhs = [_figures(text, text.replace(",", ""))] if _LAKHS.fullmatch(text) else []
     return (*readings(text), *filter(None, (*comma, *listed, *lakhs)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cooper_base.data.verdict import Verdict
+from cooper_verify.rules.asked_names import FUNCTION_OF_NAME
 from cooper_verify.rules.number_words import CHANGES_BEFORE, CHANGES_NUMBER
 from cooper_verify.rules.plain_text import TEXT_COMMAND
 from cooper_verify.rules.values.collection import Compare, Read, Several, Tuple, compare_in_order, compare_several
@@ -102,6 +103,8 @@ def label(text: str) -> tuple[str, tuple[str, ...]] | None:
         if all(re.fullmatch(_SYMBOL, argument) for argument in arguments):
             return name.partition("(")[0], tuple(arguments)
         return name, ()
+    if re.fullmatch(FUNCTION_OF_NAME, text):
+        return text, ()
     words = TEXT_COMMAND.sub(r" \1 ", text).strip()
     if not _WORDS.fullmatch(words) or CHANGES_NUMBER.search(words) or CHANGES_BEFORE.search(words):
         return None
@@ -265,12 +268,14 @@ def compare_system_and_values(reference: Any, answer: Any, compare: Compare) -> 
         if isinstance(other, Several):
             return compare_several(*((values, other) if system is reference else (other, values)), compare)
     order = [part.name for part in system.parts]
-    if order != sorted(order) and any(isinstance(side, Tuple) for side in (reference, answer)):
-        return "unparsed"  # y = 3, x = 5 is not the point (3, 5)
-    bare = [part.value for part in system.parts]
     other = answer if system is reference else reference
     if isinstance(other, System) or (isinstance(other, Several) and other.form != "list"):
         return "unparsed"
+    if order != sorted(order) and isinstance(other, Tuple):  # y = 3, x = 5 is the point (5, 3), if any
+        inner = replace(system, parts=tuple(sorted(system.parts, key=lambda part: part.name)))
+        sides = (inner, other) if system is reference else (other, inner)
+        return "correct" if compare_system_and_values(*sides, compare) == "correct" else "unparsed"
+    bare = [part.value for part in system.parts]
     sides = (bare, other.elements) if system is reference else (other.elements, bare)
     verdict = compare_in_order(*sides, compare)
     if verdict != "wrong" or len(sides[0]) != len(sides[1]) or system is reference:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cooper_base.data.verdict import Verdict
+from cooper_verify.rules.asked_names import FUNCTION_OF_NAME
 from cooper_verify.rules.values import collection, relation
 from cooper_verify.rules.values.collection import Division, Matrix, Ratio, Several, Tuple
 from cooper_verify.rules.values.expression import Symbolic, UnprovenError, same
@@ -79,6 +80,8 @@ def _without_name(comparison: Comparison, one: Any, other: Any) -> Verdict:
     named = one if isinstance(one, Named) else other
     if not _is_known(comparison, named.name):
         return "unparsed"
+    if named is one and re.fullmatch(FUNCTION_OF_NAME, named.name):
+        return "unparsed"  # a reference such as |x| = 3 is an equation
     bare = other if named is one else one
     if isinstance(bare, Several | Tuple) and any(
         isinstance(reading, Named) and reading.name != named.name for element in bare.elements for reading in element

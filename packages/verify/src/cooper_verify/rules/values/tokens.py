@@ -30,7 +30,12 @@ _SPELLINGS = (
     (re.compile(r"\\div(?![A-Za-z])|\u00f7"), " / "),
     (re.compile(r"\*\*"), "^"),
     (re.compile(r"\\(?:operatorname\*?|mathrm|text|textrm|mathit)\s*\{\s*([A-Za-z]{2,9})\s*\}"), r"\\\1 "),
-    (re.compile(r"\\(?:mathrm|text|textrm)\s*\{\s*([dei])\s*\}"), r" \1"),
+    (
+        re.compile(
+            r"\\(?:mathrm|text|textrm)\s*\{\s*([ac-fijn-ru-z]|(?<=[-+=(]\\text\{)[A-Z]|(?<=[-+=(]\\mathrm\{)[A-Z])\s*\}"
+        ),
+        r" \1",
+    ),
     (re.compile(r"\^\s*(?:\\circ(?![A-Za-z])|\{\s*\\circ\s*\})|\\degree(?![A-Za-z])"), "\u00b0"),
     (re.compile(r"\{,\}"), ","),
     (re.compile(r"(?<!\d)\.(?=\\(?:overline|bar|dot)(?![A-Za-z]))"), "0."),
@@ -99,6 +104,8 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
 def _is_index(text: str, figures: re.Match[str], before: Sequence[tuple[str, str, bool]]) -> bool:
     """Whether figures stand behind a letter: `x2` may be 2x, x squared or the second x, unlike `N2^{-N}`."""
     is_behind_letter = bool(before) and before[-1][0] == "word"
+    if [token[1] for token in before[-3:-1]] == ["log", "_"]:
+        return False
     return is_behind_letter and not text.startswith("^", figures.end())
 
 

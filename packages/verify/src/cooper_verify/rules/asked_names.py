@@ -1,0 +1,144 @@
+"""Names and formulas of which an answer gives the value, and whether a question asks for them: `f(2) = 12`."""
+
+import re
+from collections.abc import Sequence
+
+from cooper_verify.rules.question import WORDS, asked_part
+from cooper_verify.rules.word_forms import form_of
+
+_CALL = r"[A-Za-z](?:\^\s?\{?-1\}?|'{1,3})?\(\s?(?:-?\d{1,9}|[A-Za-z])\s?\)"
+_PIECE = (
+    r"(?:\\(?:[dt]?frac|sqrt|cdot|times|overline|angle|vec|left|right)(?![A-Za-z])"
+    r"|(?<![A-Za-z\\])(?:[a-z]|[A-Z]{1,3})(?![A-Za-z])|[-+*/^_(){}'|\d])"
+)
+FUNCTION_OF_NAME = (
+    r"\\?(?:sin|cos|tan|cot|sec|csc|log|ln|lg)(?![A-Za-z])(?:_\s?(?:\w|\{\w{1,9}\}))?(?:\^\s?\{?\d\}?)?"
+    r"\s*\(?\s*\d?\s*(?:[A-Za-z]|\\[a-z]+)(?:_\w)?\s*\)?|\|[A-Za-z]\|"
+)
+"""A function of a name: `\\sin 2x`, `\\log_2 x`, `|z|`."""
+_FUNCTION_OF = re.compile(rf"(?:\A|[,;:$\n\s])({FUNCTION_OF_NAME})\s*&?=[\s$]*\Z")
+_RANK = re.compile(r"\A[\s$^{}\\]*(?:(?:text|mathrm)\{)?(?:st|nd|rd|th)\b[\s$}]*(?:([a-z]+)\b)?}?")
+"""Behind a figure: "th floor"."""
+_NAMED = re.compile(
+    rf"(?:\A|[,;:$\n]|\\[(\[]|[^\W\d_]{{2}}\s)\s*(?:(?P<left>{_PIECE}(?>(?:\s*{_PIECE})*))\s*&?="
+    rf"|(?P<call>{_CALL})\s*\$?\s(?:is|equals)|(?:length|measure)\sof\s\$?(?P<points>[A-Z]{{2,3}})\$?\s(?:is|equals))[\s$]*\Z"
+)
+"""What a value is the value of: a name or a formula in front of it."""
+_SPACES = re.compile(r"(\\[A-Za-z]+\s(?=[A-Za-z]))|\s")
+"""Spaces, of which one behind a command ends it."""
+_RATIO_OF = re.compile(r"\bratio\sof\s([^.,;:?\d]{1,40}?)\sto\s([^.,;:?\d]{1,40}?)(?=\s(?:is|are|was|in)\b|[.,;:?]|\Z)")
+_NAMED_CHARS = 80
+_ASKED_VERB = (
+    r"\b(?:find|determine|compute|calculate|evaluate|solve for|value of|is)\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?"
+)
+_ASKED_NAME = re.compile(rf"{_ASKED_VERB}((?!a\s[a-z])[a-z]|{_CALL})\$?(?=[.,?]|\s(?!\s?[-+*/^=])|\Z)")
+_ASKED_ALSO = re.compile(r"(?<![a-z])[a-z]\$?,?\s(?:and|or)\s\$?[a-z](?![a-z])")
+_ASKED_TERM = re.compile(
+    rf"{_ASKED_VERB}((?>(?:[-+*/^{{}}()|\d\s]|(?<![a-z\\])[a-z](?![a-z])|\\(?:[dt]?frac|cdot|times|sqrt)(?![a-z]))+))(?=[$.,?]|\Z)"
+)
+"""A formula that is asked for: "find x + y"."""
+_POINTS = re.compile(r"(?<![A-Za-z\\])[A-Z]{2}(?![A-Za-z])")
+_FRACTION = re.compile(r"\\[dt]?frac\s?\{([^{}]*)\}\s?\{([^{}]*)\}")
+_LENGTH_OF_NAME = re.compile(r"(?:\||\\overline\s?\{?)\s?([a-z]{2})\s?[|}]?")
+_COMMAND_OF_NAME = re.compile(r"\\[A-Za-z]+|[\s$]")
+_LETTER_OF_NAME = re.compile(r"[a-z]")
+
+
+def is_only_asked(name: str, question: str) -> bool:
+    """Whether a question asks for the value of this name and of no other: "what is b?"."""
+    asked = asked_part(question)
+    return _ASKED_NAME.findall(asked) == [name.casefold()] and not _ASKED_ALSO.search(asked)
+
+
+def names_of_value(before: str, texts: Sequence[str]) -> list[str]:
+    """What an answer says that its value is the value of: `x`, `f(2)`, `2x`."""
+    near = before[-_NAMED_CHARS:]
+    found = [_NAMED.search(near)] if near.rstrip(" \n$").endswith(("=", "is", "equals")) else []
+    found += (
+        [_NAMED.search(texts[0][: texts[0].index("=") + 1])] if len(texts) == 1 and texts[0].count("=") == 1 else []
+    )
+    names = [_SPACES.sub(r"\1", name[name.lastgroup or 0]) for name in found if name]
+    is_whole = [name.count("(") == name.count(")") and any(map(str.isalpha, name)) for name in names]
+    return [name for name, whole in zip(names, is_whole, strict=True) if whole]
+
+
+def functions_of_value(before: str, texts: Sequence[str]) -> list[str]:
+    r"""The function whose value an answer says that its value is: `\sin x`."""
+    near = [before[-_NAMED_CHARS:]]
+    near += [texts[0][: texts[0].index("=") + 1]] if len(texts) == 1 and texts[0].count("=") == 1 else []
+    return [found[1] for text in near if (found := _FUNCTION_OF.search(text))]
+
+
+def asks_function(name: str, asked: str) -> bool:
+    r"""Whether a question asks for the value of this function alone: not for `\sin x\cos x`."""
+    own = r"\s*".join(map(re.escape, re.sub(r"\s", "", _plain(name))))
+    alone = rf"(?<![\w)+*/^-])(?<![+*/^-]\s){own}(?=\s*(?:[$.,?]|and\b|if\b|\Z))"
+    return re.search(alone, _plain(asked)) is not None
+
+
+def _plain(text: str) -> str:
+    """Mathematics without braces and backslashes, in small letters."""
+    return re.sub(r"[\\{}]", "", text.casefold())
+
+
+def ranks(behind: str) -> list[str]:
+    """What an ordinal counts, if a value is one: "floor" of "12th floor"."""
+    found = _RANK.match(behind)
+    return [found[1] or ""] if found else []
+
+
+def without_rank(text: str, asked: str) -> str:
+    """The number of an ordinal for whose place a question asks: 12 for "12th floor", "on which floor"."""
+    figures = text[: len(text) - len(text.lstrip("0123456789"))]
+    found = _RANK.fullmatch(text[len(figures) :]) if figures else None
+    return figures if found and asks_rank(found[1] or "", asked) else text
+
+
+def asks_rank(noun: str, asked: str) -> bool:
+    """Whether a question asks in which place something is: "on which floor"."""
+    return (
+        re.search(rf"\b(?:which|what)\s(?!is|are|was|were|do|does|did|will)(?:\w+\s)?{noun or '[a-z]+'}\b", asked)
+        is not None
+    )
+
+
+def may_be_named(name: str, asked: str, question: str) -> bool:
+    """Whether the value of a name or a formula may be asked for: not that of `f(2)` by "find f(3)", nor that of `x` or
+    `2y` by "find y". The variable of a function may have any name."""
+    names = [*map(_bare_name, _ASKED_NAME.findall(asked))]
+    names += [pair.casefold() for pair in _POINTS.findall(question) if re.search(rf"\b{pair.casefold()}\b", asked)]
+    terms = [*names, *map(_bare_name, _ASKED_TERM.findall(asked))]
+    own = _bare_name(name)
+    is_sum = re.search(r"[-/^]", own) is None
+    if not terms or own in terms or (is_sum and sorted(own) in map(sorted, terms)):
+        return True
+    letters = {*_LETTER_OF_NAME.findall(own)}
+    if re.fullmatch(r"[a-z][^a-z(]*\([^()]*\)", own):
+        return not any("(" in term for term in names)
+    if any(term in own if "(" in term else letters & {*_LETTER_OF_NAME.findall(term)} for term in terms):
+        return False
+    is_alike = any("(" not in term and len(term) == len(own) for term in names)
+    return not is_alike or re.search(rf"(?<![a-z\\]){re.escape(own)}(?![a-z(])", asked) is not None
+
+
+def _bare_name(name: str) -> str:
+    """A name or a formula without commands and spaces, in small letters. A function's variable is left out,
+    unlike an event."""
+    bare = _LENGTH_OF_NAME.sub(r"\1", name.casefold())
+    bare = _COMMAND_OF_NAME.sub("", _FRACTION.sub(r"\1/\2", bare))
+    return re.sub(r"(?<=[a-oq-z'1}])\([a-z]\)", "()", bare)
+
+
+def ratios(before: str) -> list[str]:
+    """The two sides of ratios that are named in front of a value: "boys|girls"."""
+    return [f"{ratio[1]}|{ratio[2]}" for ratio in _RATIO_OF.finditer(before.casefold())]
+
+
+def may_be_ratio(sides: str, asked: str) -> bool:
+    """Whether such a ratio may be asked for: not if the question names its sides in the other order."""
+    ratio = _RATIO_OF.search(asked)
+    said, expected = (
+        [{*map(form_of, WORDS.findall(part))} for part in parts]
+        for parts in (sides.split("|"), ratio.groups() if ratio else ("", ""))
+    )
+    return not ((said[0] - said[1]) & (expected[1] - expected[0]) or (said[1] - said[0]) & (expected[0] - expected[1]))

@@ -1,0 +1,125 @@
+"""Units and things of an answer, and whether a question may ask for them: "12 minutes", "12 boys"."""
+
+import re
+from collections.abc import Iterable
+
+from cooper_verify.rules.counted_nouns import is_counted
+from cooper_verify.rules.everyday_words import is_given_name, is_time
+from cooper_verify.rules.question import WORDS, asks_once, says
+from cooper_verify.rules.units import Unit, unit_of
+from cooper_verify.rules.word_forms import form_of
+
+_ASKED_UNIT = re.compile(
+    r"\b(?:how many|in|number of)\s+((?:(?:square|cubic)\s)?\$?(?:\\(?:text|mathrm)\{)?[a-z][a-z/^{}\d]*(?![&\w-])"
+    r"(?:\s(?:squared|cubed|celsius|fahrenheit)\b)?)"
+)
+_SO_MANY = re.compile(r"\b\d[\d,]*\s(?:[a-z-]+\s)?[a-z]+")
+"""Things whose number the question gives."""
+_ASKED_THING = re.compile(r"\b(?:how many|number of)\s+((?:[a-z-]+\b\s?){1,4})")
+_SYMBOLS = {*("m", "cm", "mm", "km", "g", "kg", "mg", "ft", "ml", "km/h", "m/s")}
+_ANYTHING = {"item", "object", "thing", "unit", "piec"}
+"""Stems of words for whatever is counted."""
+_KIN = (
+    "father|mother|dad|mom|brother|sister|uncle|aunt|cousin|son|daughter|wife|husband|friend|teacher|neighbor|boss"
+    "|nephew|niece|grand[a-z]+"
+)
+_PERSON = rf"[A-Z][a-z]+(?:['\u2019]s\s(?:{_KIN})\b)?"
+_WHOSE = re.compile(
+    rf"\b(?:do|does|did|will|would|can|could|should|must|has|have|had|is|was|are|were)\s({_PERSON})(?:\sand\s({_PERSON}))?"
+)
+"""Who stands behind a verb that asks: "does Tom", "is Tom's father"."""
+_PERCENT = re.compile(r"percent|%|fraction|proportion")
+_DIMENSIONS = {
+    "length": r"length|perimeter|circumference|radius|diameter|height|width|depth|distance|altitude|hypotenuse"
+    r"|how (?:far|tall|high|wide|deep)",
+    "length^2": "area",
+    "length^3": "volume",
+    "mass": r"mass|how heavy|weighs?|weight",
+    "temperature|angle": "temperature",
+    "angle|radian": "angle",
+    "none": "probability|chance",
+    "length|time": "how long",
+    "money": "cost|price|profit|revenue|salary|budget|how much money",
+    "time": r"(?<!by the )(?<!on )(?<!a )time|duration|how old",
+    "length time^-1": r"speed|velocity|how fast",
+}
+_PHYSICAL = {*_DIMENSIONS, "angle", "radian", "temperature"}
+_QUANTITY = re.compile("|".join(rf"(?P<d{place}>\b(?:{names})\b)" for place, names in enumerate(_DIMENSIONS.values())))
+"""What is asked for, by the dimension of its units."""
+
+
+def measure_said(text: str) -> list[str]:
+    """The unit in which a value is, if it is one of measures."""
+    return [text] if unit_of(text).is_known else []
+
+
+def thing_said(unit: Unit) -> list[str]:
+    """The things that a value counts."""
+    return [unit.words[-1].casefold()] if unit.words and is_counted(unit.words[-1]) else []
+
+
+def _persons(names: Iterable[str]) -> list[str]:
+    """Those of some names that are given names, perhaps of a relative: "tom", "tom's sister"."""
+    return [name.replace("\u2019", "'").casefold() for name in names if name and is_given_name(name.split("'")[0])]
+
+
+def names_said(text: str) -> list[str]:
+    """The persons in a sentence, as one text."""
+    names = _persons(re.findall(rf"\b{_PERSON}", text))
+    return ["|".join(names)] if names else []
+
+
+def may_be_of(names: str, asked: str, question: str) -> bool:
+    """Whether a question may ask for a value of these persons: all for whom it asks at once are among them."""
+    said = names.split("|")
+    expected = [{name for name in _persons(found) if name in asked} for found in _WHOSE.findall(question)]
+    expected = [names for names in expected if names]
+    is_one = any(names <= {*said} for names in expected)
+    return not expected or is_one or (len(said) > 1 and all(name in asked for name in said))
+
+
+def _asked_units(asked: str) -> list[Unit]:
+    """The units that a question names behind "how many" and "in"."""
+    words = [word for word in _ASKED_UNIT.findall(asked) if len(word) > 3 or word in _SYMBOLS]  # else the case counts
+    return [_counted(unit) for word in words if (unit := unit_of(f"1 {word.strip('$')}")).is_known]
+
+
+def _counted(unit: Unit) -> Unit:
+    """The unit without those for each of which it is: of "hours a week", hours. `asked_rates` looks for the others."""
+    return unit_of(f"1 {unit.names[0]}") if len({*unit.names}) > 1 else unit
+
+
+def _asks_things(asked: str) -> bool:
+    """Whether a question asks how many things there are."""
+    return any(is_counted(word) for found in _ASKED_THING.findall(asked) for word in found.split())
+
+
+def may_be_in(text: str, asked: str) -> bool:
+    """Whether a question may ask for a value in this unit: it asks for no other unit, quantity or thing."""
+    whole = unit_of(text)
+    own = _counted(whole)
+    units = _asked_units(asked)
+    if own.is_("percent"):
+        return bool(_PERCENT.search(asked)) or not (asks_once(asked) and (units or _asks_things(asked)))
+    if "how old" in asked and is_time(own.names[0]) and not own.is_("year"):
+        return says(asked, own.names[0])
+    alike = [other for other in units if other.powers == own.powers]
+    if alike or (units and asks_once(asked)):
+        return any(other.size == own.size for other in alike)
+    if units or not asks_once(asked):
+        return True
+    quantity = _QUANTITY.search(asked)
+    dimension = [*_DIMENSIONS][int((quantity.lastgroup or "")[1:])] if quantity else ""
+    said = "time" if whole.dimension == "calendar" else whole.dimension
+    is_other = said in _PHYSICAL and said not in dimension.split("|")
+    return not (quantity and is_other) and not _asks_things(asked)
+
+
+def may_count(thing: str, asked: str, question: str) -> bool:
+    """Whether a question may ask for so many things: not for girls where the answer counts boys, of whom it tells."""
+    counted = [word for found in _ASKED_THING.findall(asked) for word in found.split() if is_counted(word)]
+    own = form_of(thing)
+    if not counted or own in _ANYTHING:
+        return True
+    others = WORDS.findall(_SO_MANY.sub(" ", asked))
+    return any(own.endswith(form_of(word)) for word in (*counted, *others))  # "watermelons"
