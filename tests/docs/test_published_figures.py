@@ -260,7 +260,8 @@ def test_the_headline_is_that_of_the_saved_runs(name):
 def test_gold_of_the_headlines_units_is_that_of_the_saved_runs():
     saved = {(run["unit"], run["arm"]): run["gold"] for run in runs("headline")}
     shown = 0
-    for head, _, *rows in [rows_of(table) for table in re.split(r"\n\n(?=\| unit \d)", page(HEADLINE))[1:]]:
+    tables = [part.partition("\n\n")[0] for part in re.split(r"\n\n(?=\| unit \d)", page(HEADLINE))[1:]]
+    for head, _, *rows in map(rows_of, tables):
         unit, arms = int(head[0].removeprefix("unit ").removesuffix(", gold")), [cell.strip("`") for cell in head[2:]]
         for label, start, *cells in rows:
             golds = [saved[unit, arm][label.split()[0]] for arm in arms]

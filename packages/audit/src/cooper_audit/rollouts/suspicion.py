@@ -186,7 +186,7 @@ def unread_form(rows: Iterable[Mapping[str, Any]]) -> str:
     )
 
 
-_MARKED = re.compile(r"(answer\s*+(?:is|:)|<answer>|####|\\boxed\{)[\s$*]*+(-?\d++(?:[.,]\d++)*+)", re.IGNORECASE)
+_MARKED = re.compile(r"(answer\s*+(?:is|:)|<answer>|####|\\boxed\{)[\s$*]*+(-?\d++(?>(?:[.,]\d++)*))", re.IGNORECASE)
 """A number that a completion states by a mark of final answers."""
 
 
