@@ -23,8 +23,7 @@ from typing import Any
 
 from benchmarks.real_model import data
 from benchmarks.real_model.decides import GOLD, Result, golds_by_unit, make_policy, make_reward_model, results
-from benchmarks.real_model.experiment import train_once, write
-from benchmarks.real_model.implicit import make_implicit
+from benchmarks.real_model.experiment import run, train_once, write
 from benchmarks.real_model.operations import JUDGED, interval, judging, table
 from benchmarks.verdicts.split_labelled import draw_evenly, fitting_rows
 
@@ -251,7 +250,9 @@ def train(out: Path, name: str, arm: Sequence[str], unit: Unit) -> None:
     judge, layers = out / f"models/reward_model-{unit.seed}", BASES[unit.base]
     if IMPLICIT[0] in arm:  # its own copy of the policy, of which all layers learn
         judge, layers = out / f"models/implicit-{unit.seed}", ()
-        make_implicit(out / f"models/policy-{unit.seed}", out / f"data/{unit.seed}/labelled.jsonl", judge, unit.seed)
+        if not judge.exists():
+            given = [f"{out}/models/policy-{unit.seed}", f"{out}/data/{unit.seed}/labelled.jsonl", str(judge)]
+            run("-m", "benchmarks.real_model.implicit", *given, str(unit.seed))
     models = [f"policy.model={out}/models/policy-{unit.seed}", f"reward_model.model={judge}"]
     judged = judging(out / "data" / str(unit.seed), unit.operations)
     train_once(out, f"{name}-{unit.seed}", CONFIG, [*arm, *judged, *models, *layers, f"seed={unit.seed}"])

@@ -1,10 +1,14 @@
 """An implicit reward model from a unit's start policy and its labelled completions, for the arms of PRIME.
 
 Its rows, passes, batches and learning rate are those of the unit's reward model with a head (`decides.REWARD_MODEL`).
-Its loss is PRIME's, the cross-entropy of the log-ratio to the start policy.
+Its loss is PRIME's, the cross-entropy of the log-ratio to the start policy. A process of its own, so that its memory is
+free when a run begins:
+
+    python -m benchmarks.real_model.implicit POLICY LABELLED OUT SEED
 """
 
 import json
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,9 +31,7 @@ BATCH = 16
 
 
 def make_implicit(start: Path, labelled: Path, model: Path, seed: int) -> None:
-    """The folder `model`, unless it is there, from one pass over the labelled rows."""
-    if model.exists():
-        return
+    """The folder `model`, from one pass over the labelled rows."""
     half = implicit_folder(start, fresh(model), TEMPLATE)
     rows = [json.loads(line) for line in labelled.read_text(encoding="utf-8").splitlines()]
     Random(seed).shuffle(rows)
@@ -54,3 +56,7 @@ def opened(start: Path, model: Path, updates: int, learning_rate: float) -> tupl
     own = {"learning_rate": learning_rate, "warmup_steps": updates // 10, "input": INPUT, "max_input_tokens": 384}
     config = ScorerConfig.model_validate({"model": str(model)} | own | shared)
     return engine.reward_model(config, updates), RewardModelInput.of(config, load_tokenizer(str(model)))
+
+
+if __name__ == "__main__":
+    make_implicit(*map(Path, sys.argv[1:4]), seed=int(sys.argv[4]))
