@@ -271,6 +271,27 @@ def test_gold_of_the_headlines_units_is_that_of_the_saved_runs():
     assert shown == 3 * len(saved)
 
 
+def test_gold_of_the_headlines_further_arms_is_that_of_the_saved_runs():
+    saved = {(run["unit"], run["arm"]): run["gold"] for run in runs("headline_again")}
+    table = page(HEADLINE).split("## What of the further arms has run")[1].split("\n\n")[2]
+    head, _, *rows = rows_of(table)
+    arms = [cell.strip("`") for cell in head[3:]]
+    for unit, part, start, *cells in rows:
+        golds = [saved.get((int(unit), arm)) for arm in arms]
+        assert {f"{gold[part][0]:.3f}" for gold in golds if gold} == {start}, (unit, part)
+        assert [f"{gold[part][-1]:.3f}" if gold else "–" for gold in golds] == cells, (unit, part)
+    assert len(rows) == 3 * len({unit for unit, _ in saved})
+    assert {arm for _, arm in saved} == {*arms}
+
+
+@pytest.mark.parametrize("name", [HEADLINE, "docs/real-model.md", "docs/co-training.md", "README.md"])
+def test_what_cooper_gains_over_the_rule_and_a_fixed_model_is_that_of_the_saved_runs(name):
+    golds = {(run["unit"], run["arm"]): run["gold"]["all"][-1] for run in runs("headline_again")}
+    gains = [golds[unit, "cooper"] - golds[unit, "rule_then_static"] for unit in sorted({unit for unit, _ in golds})]
+    phrase = "{:.3f}, {:.3f} and {:.3f} above it (mean {:.3f}, {:.3f} to {:.3f})".format(*gains, *mean_interval(gains))
+    assert phrase.replace("-", "−") in page(name)
+
+
 def test_what_the_alarm_sees_on_a_language_model_is_that_of_the_saved_runs():
     alarms = [(run["arm"], run["unit"], int(run["alarm"])) for run in runs("decides") if run["alarm"] != "none"]
     lost = ("static", "paper", "static_kl", "rule_then_static")
