@@ -25,8 +25,9 @@ _SHORT = (12, 18, 24, 32, 40)
 """Lengths at which an exponential pattern is slow already."""
 _SHORT_S = 0.003
 _SIZES = (1500, 6000)
-_SLOW_S = 0.0004
-"""What the shorter of these texts may cost without a closer look: quadratic work on it takes about 1 ms."""
+_SLOW_S = 0.0002
+"""What the shorter of these texts may cost without a closer look: quadratic work on it takes 0.4 to 5 ms, by processor
+and pattern."""
 _MOST_GROWTH = 9.0
 """Of the time from one size to the next: linear work grows by 4, quadratic by 16."""
 
