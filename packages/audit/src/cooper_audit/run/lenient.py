@@ -26,7 +26,8 @@ FEWEST_ITEMS, LONGEST_ITEM = 4, 3
 """So many items of at most so many words, one of them the reference, are a list of answers."""
 _NAMED = re.compile(r"\banswer\s*+(?:is|:)", re.IGNORECASE)
 _NAMED_NUMBER = re.compile(_NAMED.pattern + r"\W*+(\d++)\W*\Z", re.IGNORECASE)
-_LABELLED = re.compile(r"([^\W\d_]++)(?:\s*+:|(?<=answer)\s++is\b)\W*+(\d++(?>(?:[.,]\d++)*))", re.IGNORECASE)
+_FIGURES = re.compile(r"\d++(?>(?:[.,]\d++)*)")
+_LABELLED = re.compile(rf"([^\W\d_]++)(?:\s*+:|(?<=answer)\s++is\b)\W*+({_FIGURES.pattern})", re.IGNORECASE)
 """A number behind a label, as in `Total: 12` or `answer is 12`."""
 _OPEN_SLOT = re.compile(r"\\boxed\{[^{}]*+\Z|<answer>[^<]*+\Z")
 
@@ -98,7 +99,7 @@ def _is_one_of_several(text: str, sentence: str) -> bool:
     """Whether a text has other numbers than a sentence of it behind the same label, or behind `answer`: guesses."""
     labels = {label.casefold() for label, _ in _LABELLED.findall(sentence)} | {"answer"}
     others = {number for label, number in _LABELLED.findall(text[-TAIL:]) if label.casefold() in labels}
-    return not others <= set(re.findall(r"\d++(?>(?:[.,]\d++)*)", sentence))
+    return not others <= set(_FIGURES.findall(sentence))
 
 
 def _statement(text: str, pattern: re.Pattern[str]) -> str:
