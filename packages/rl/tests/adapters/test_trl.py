@@ -10,8 +10,7 @@ from datasets import Dataset
 from cooper_base.data.answer import Answer
 from cooper_rl import CooperReward, CooperRewardConfig, InputError, Problem
 from cooper_rl.adapters.rows import Columns
-from cooper_rl.adapters.steps import StepKeeper
-from cooper_rl.adapters.trl import FOLDER, GRPOReward
+from cooper_rl.adapters.trl import FOLDER, GRPOReward, StepKeeper
 from in_process import model_of
 from planted import RAISES, reading_raises
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 from uuid import uuid4
@@ -88,7 +88,8 @@ def single(
     return AnswerGroup(group or problem.id, problem, [answer])
 
 
-def end_step() -> None:
-    """Train the reward model on the answers of the service's step under way, if there is one."""
+def end_step(keep: Collection[str] | None = None) -> None:
+    """Train the reward model on the answers of the service's step under way, if there is one: on those of the groups
+    to `keep`, by default on all."""
     if (opened := client().info()["open"]) is not None:
-        client().update(opened["step"])
+        client().update(opened["step"], keep)

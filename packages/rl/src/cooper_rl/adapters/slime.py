@@ -14,7 +14,7 @@ from cooper_base.data.answer import AnswerGroup
 from cooper_base.data.transcript import outside_turns
 from cooper_base.errors import InputError
 from cooper_rl.adapters.rows import by_row, joined
-from cooper_rl.adapters.served import async_client, client, columns, read_row, single
+from cooper_rl.adapters.served import async_client, client, columns, end_step, read_row, single
 from cooper_rl.engines.local.models import load_tokenizer
 
 _tokenizer = cache(load_tokenizer)
@@ -42,11 +42,8 @@ async def reward(args: Any, sample: Any, **unused: Any) -> Any:
 
 def end_of_rollout(rollout_id: int, args: Any, samples: Any, metrics: Any, seconds: float) -> bool:
     """Train the reward model on the groups that slime kept. Returns False, so that slime logs the rollout itself."""
-    opened = client().info()["open"]
-    if opened is not None:
-        kept = {str(sample.group_index) for sample in _flat(samples)}
-        client().update(opened["step"], keep=kept & _scored)
-        _scored.clear()
+    end_step({str(sample.group_index) for sample in _flat(samples)} & _scored)
+    _scored.clear()
     return False
 
 

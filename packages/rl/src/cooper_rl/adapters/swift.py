@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 from swift.callbacks import TrainerCallback, callbacks_map
 from swift.rewards import ORM, orms
 
-from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.errors import InputError
 from cooper_rl.adapters.rows import by_row, folder_in, joined
-from cooper_rl.adapters.served import client, columns
+from cooper_rl.adapters.served import client, columns, end_step, single
 
 
 class SwiftCallback(TrainerCallback):
@@ -28,8 +27,8 @@ class SwiftCallback(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         """Train the reward model. All processes have scored by now, because the optimizer's step waits for them."""
-        if state.is_world_process_zero and client().info()["open"] is not None:
-            client().update(state.global_step)
+        if state.is_world_process_zero:
+            end_step()
 
     def on_save(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         if state.is_world_process_zero:
@@ -50,9 +49,9 @@ class CooperORM(ORM):
             row = {name: values[i] for name, values in given.items() if isinstance(values, list)}
             problem = columns().problem(row)
             verdict = columns().verdict_in({**row, **(row.get("rollout_infos") or {})})
-            run = _run(row, completion)
-            answer = Answer.of(run, not row.get("is_truncated"), id=str(row["request_id"]), verdict=verdict)
-            groups.append(AnswerGroup(f"{row['prompt_id']}-{problem.id}", problem, [answer]))
+            run, stopped = _run(row, completion), not row.get("is_truncated")
+            group = f"{row['prompt_id']}-{problem.id}"
+            groups.append(single(problem, run, stopped, group, str(row["request_id"]), verdict))
         train = trainer.model.training  # evaluation comes the same way
         step = trainer_state.global_step + 1 if train else None
         scored = client().score(joined(groups), step=step, train=train, partial=True)

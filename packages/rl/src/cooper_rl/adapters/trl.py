@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 from cooper_audit.run.hacking_alarm import HACKING, HackingAlarm
 from cooper_audit.run.pay_tracks import BESIDE, LEVEL, PAY
 from cooper_audit.run.watch_rules import Watch, WatchRule
-from cooper_base.data.answer import Answer
+from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError, did_you_mean
 from cooper_rl.adapters.rows import (
@@ -26,17 +26,16 @@ from cooper_rl.adapters.rows import (
     on_first,
     or_none,
 )
-from cooper_rl.adapters.steps import StepKeeper
 from cooper_rl.engines.base import Metrics
 from cooper_rl.policy.environments.environment import verdict_of
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.kinds.earned import EarnedConfig
 from cooper_rl.reward.reward_config import CooperRewardConfig
+from cooper_rl.reward.scored import Scored, Updated
 from cooper_rl.service.client import RewardClient
 from cooper_verify.faults import isolated
 
 logger = logging.getLogger(__name__)
-Scorer = CooperReward | StepKeeper | RewardClient
 
 LOGGED = frozenset(
     {
@@ -51,6 +50,36 @@ LOGGED = frozenset(
     }
 )
 """The metrics that are logged, as far as there are any, unless all are."""
+
+
+class StepKeeper:
+    """A `CooperReward` with the verbs of the service's client: it keeps what was scored until the step is updated."""
+
+    def __init__(self, reward: CooperReward) -> None:
+        self.reward = reward
+        self._calls: list[Scored] = []
+
+    def score(self, groups: Sequence[AnswerGroup], *, step: int | None = None, train: bool = True) -> Scored:
+        """See `CooperReward.score`. The calls of a step add up."""
+        if not train:
+            return self.reward.score(groups, train=False)
+        self._calls.append(self.reward.score(groups, step=step, earlier=self._calls))
+        return self._calls[-1]
+
+    def update(self, step: int) -> Updated:
+        calls, self._calls = self._calls, []
+        return self.reward.update(calls, step=step)
+
+    def save(self, folder: str | Path) -> None:
+        self.reward.save(folder)
+
+    def load(self, folder: str | Path) -> None:
+        """Restore what `save` wrote. Answers of a step under way are dropped."""
+        self._calls = []
+        self.reward.load(folder)
+
+
+Scorer = CooperReward | StepKeeper | RewardClient
 
 
 class GRPOReward:
