@@ -82,7 +82,9 @@ class CheckpointStore:
             aside.mkdir(parents=True)
             state = write(aside) | {"step": step}
             write_text(aside / STATE, json.dumps(state, indent=1), durable=False)
-            write_manifest(aside, best)
+            files = {path.relative_to(aside).as_posix(): path for path in sorted(aside.rglob("*")) if path.is_file()}
+            manifest = {"best": best, "files": {name: _describe(path) for name, path in files.items()}}
+            write_text(aside / MANIFEST, json.dumps(manifest, indent=1), durable=False)
             sync_tree(aside)
             if target.exists():
                 os.replace(target, self._hidden(step, "replaced"))
@@ -201,15 +203,9 @@ def rollback_target(firings: "Sequence[Firing]", checkpoints: Sequence[int], tri
     return None
 
 
-def write_manifest(folder: Path, best: dict[str, float]) -> None:
-    """List every file of the folder, and `best`, the metric by which this is the best checkpoint, with its value."""
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    files = {path.relative_to(folder).as_posix(): _describe(path) for path in paths}
-    write_text(folder / MANIFEST, json.dumps({"best": best, "files": files}, indent=1), durable=False)
-
-
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest that `write_manifest` wrote, or None if it is missing, unreadable or not a manifest."""
+    """The manifest of a checkpoint: `files`, with the size and hash of each, and `best`, the metric by which it was the
+    best one, with its value. None if it is missing, unreadable or not a manifest."""
     manifest = _read_object(folder / MANIFEST) or {}
     best, files = manifest.get("best"), manifest.get("files")
     if not isinstance(best, dict) or not isinstance(files, dict):

@@ -3,7 +3,7 @@
 import logging
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,17 +34,14 @@ class Position:
     """The metrics of the last completed step while its evaluations are still to do."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings that `CooperTrainer.change` has changed since the run began, by dotted name."""
-    rollbacks: Sequence[int] = ()
-    """The steps of the checkpoints that the run was rolled back to. They are read from the run's events, because the
-    checkpoint of a rollback was written before the rollback."""
 
     def to_json(self) -> dict[str, Any]:
         return {"unmeasured": self.unmeasured, "changes": dict(self.changes)}
 
     @classmethod
-    def of(cls, state: dict[str, Any], rollbacks: Sequence[int]) -> "Position":
-        """The position in a checkpoint's state, with the run's `rollbacks`."""
-        return cls(state["step"], **state["position"], rollbacks=rollbacks)
+    def of(cls, state: dict[str, Any]) -> "Position":
+        """The position in a checkpoint's state."""
+        return cls(state["step"], **state["position"])
 
 
 def save_state(

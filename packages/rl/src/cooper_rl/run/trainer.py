@@ -66,6 +66,7 @@ class CooperTrainer(Closing):
         """
         self.config = self._given = config
         self.position = Position()
+        self._rollbacks: list[int] = []  # the steps of the checkpoints that the run was rolled back to
         self.callbacks = Callbacks(callbacks, config.callbacks)
         self.parts = parts
         self.directory = Path(config.output_dir) / config.name
@@ -139,7 +140,7 @@ class CooperTrainer(Closing):
     def _seed_of(self, step: int) -> int:
         """Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
         run that rolled back samples something else."""
-        return self.config.seed * 1_000_003 + step + len(self.position.rollbacks) * 1_000_000_000_039
+        return self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
 
     def fit(self, on_step: OnStep | None = None) -> None:
         """Run up to `config.steps`, with evaluations and checkpoints on the way.
@@ -402,6 +403,8 @@ class CooperTrainer(Closing):
         The parts and callbacks must be fresh.
         """
         self.config, self.position, self._saved_steps = self._given, Position(), 0
+        if resume:  # from the events, because the checkpoint of a rollback was written before the rollback
+            self._rollbacks = [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
         seed_random_state(self.config.seed)  # for a user's reward; the library has its own generators
         if resume and not self._restore():
             logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
@@ -415,10 +418,10 @@ class CooperTrainer(Closing):
             return False
         folder, state = newest
         check_kind(self._given, state)
-        position = Position.of(state, self._rolled_back_to())
+        position = Position.of(state)
         self._apply(position.changes)
         restore_state(self.config, self.parts, self.callbacks, folder, state)
-        if position.rollbacks[-1:] == [position.step]:  # the groups that led to the fault are not used again
+        if self._rollbacks[-1:] == [position.step]:  # the groups that led to the fault are not used again
             self.parts.rollouts.forget()
         self.position, self._saved_steps = position, position.step
         logger.info("resuming after step %d from %s", position.step, folder)
@@ -429,11 +432,6 @@ class CooperTrainer(Closing):
         self.recorder = Recorder(self.directory, self._given, resume_at, self._measured)
         folder, awaited = self.directory, [best] if (best := self.config.checkpoint.keep_best) else []
         self.watch = Watch(self.config.watch_rules, read_metrics(folder), awaited, read_rollouts(folder))
-        self.position = replace(self.position, rollbacks=self._rolled_back_to())
-
-    def _rolled_back_to(self) -> list[int]:
-        """The steps of the checkpoints that the run was rolled back to."""
-        return [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
 
     def _measure(self, at_start: bool = False) -> Metrics:
         """Evaluate the policy on test problems and the reward model on labelled completions, each if it is due."""
@@ -481,11 +479,12 @@ class CooperTrainer(Closing):
     def _roll_back(self, firings: Sequence[Firing]) -> bool:
         """Roll back if a watch rule asks for it and a checkpoint is left. Returns whether the run was rolled back."""
         checkpoints = [int(path.name) for path in self._checkpoints.list()]
-        if (target := rollback_target(firings, checkpoints, self.position.rollbacks)) is None:
+        if (target := rollback_target(firings, checkpoints, self._rollbacks)) is None:
             return False
         firing = next(firing for firing in firings if firing.rule.action == "rollback")
         self._checkpoints.drop_after(target)  # first, so that a run killed here rolls back to the same step
         self.recorder.event(firing.event() | {"back_to": target})
+        self._rollbacks.append(target)
         self.recorder.close()
         self._restore()
         self._open_record(resume=True)

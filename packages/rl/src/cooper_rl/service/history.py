@@ -168,7 +168,9 @@ class History:
         """The descriptor of the newest journal. It stays open, so that a server out of descriptors can still write."""
         if self._file is None:
             path = [self._path(0), *self._paths(0)][-1]
-            self._end, self._seal = _last_seal(path) if path.exists() else (0, path.stem)
+            self._end, self._seal = 0, path.stem
+            for end, _, seal in _read_lines(path) if path.exists() else ():
+                self._end, self._seal = end, seal
             self._file = opened(path, os.O_RDWR | os.O_CREAT)
         return self._file
 
@@ -191,14 +193,6 @@ def read_records(path: Path) -> Iterator[tuple[int, HistoryRecord]]:
         record = json.loads(line)  # not strict: a reward may be NaN
         del record["sum"]
         yield end, record
-
-
-def _last_seal(path: Path) -> tuple[int, str]:
-    """Where the last whole line of a journal ends, and its checksum. Raises InputError like `read_records`."""
-    last = (0, path.stem)
-    for end, _, seal in _read_lines(path):
-        last = end, seal
-    return last
 
 
 def _read_lines(path: Path) -> Iterator[tuple[int, str, str]]:
