@@ -1,12 +1,12 @@
 """Rows of trainers become problems and groups of answers, and rewards go back in the rows' order."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2s
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+from cooper_base.config.base import Config
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.mappings import MISSING, field_of, text_of
 from cooper_base.data.problem import Problem
@@ -21,8 +21,7 @@ T = TypeVar("T")
 _REMEDY = "name the columns that you have, as in Columns(question='problem', answer='final_answer')"
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(Config):
     """Names of the columns of a data set, or of the keys of the rows that a trainer passes on.
 
     The prompt is not the question: it wraps it in a system message or a chat template, which no reward model should

@@ -1,7 +1,6 @@
 """The service's clients of this process, configured by environment variables, and rows with a split."""
 
 import asyncio
-import json
 import os
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
@@ -9,10 +8,12 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
+from cooper_base.config.checking import Settings, check_settings
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
+from cooper_base.data.strict_json import parse_json
 from cooper_base.data.verdict import UserVerdict
-from cooper_base.errors import InputError, did_you_mean
+from cooper_base.errors import InputError
 from cooper_rl.adapters.rows import Columns
 from cooper_rl.service.client import URL, AsyncRewardClient, RewardClient
 
@@ -47,17 +48,12 @@ def _address() -> str:
 @cache
 def columns() -> Columns:
     """The column names in COOPER_COLUMNS, or the defaults. Raises InputError for an unknown field."""
-    text, fields = os.environ.get(COLUMNS, "{}"), Columns.__dataclass_fields__
+    text = os.environ.get(COLUMNS, "{}")
     try:
-        given = json.loads(text)
-        unknown = [name for name in given if name not in fields]
-        columns = Columns(**{name: value for name, value in given.items() if name in fields})
-    except (ValueError, TypeError, AttributeError) as error:
+        given = parse_json(text)
+    except ValueError as error:
         raise InputError(f'{COLUMNS}: {text!r}: {error}; write {{"question": "problem"}} or the like') from error
-    for name in unknown:
-        remedy = did_you_mean(name, fields, f"there are {', '.join(fields)}")
-        raise InputError(f"{COLUMNS}: {name!r} is no field; {remedy}")
-    return columns
+    return check_settings(Columns, Settings(given, COLUMNS))
 
 
 def read_row(row: Mapping[str, Any], where: str) -> tuple[Problem, bool]:
