@@ -139,7 +139,8 @@ class CooperTrainer(Closing):
 
     def _seed_of(self, step: int) -> int:
         """Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
-        run that rolled back samples something else."""
+        run that rolled back samples something else. The factors are larger than any number of steps, so that no two
+        steps of neighbouring seeds share one."""
         return self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
 
     def fit(self, on_step: OnStep | None = None) -> None:
@@ -353,17 +354,17 @@ class CooperTrainer(Closing):
             parts.sampler.rest()
         return metrics | clock.parts()
 
-    def save_checkpoint(self, metrics: Metrics | None = None) -> Path:
-        """Write both models, both optimizers, every random state and the data cursor. `metrics` are those of the step.
+    def save_checkpoint(self) -> Path:
+        """Write both models, both optimizers, every random state and the data cursor.
 
         Raises OSError if they cannot be written, for example to a full disk. Earlier checkpoints stay as they are.
         """
         self.recorder.sync()
-        folder = self._save(metrics)
+        folder = self._save()
         self._tell_saved(folder)
         return folder
 
-    def _save(self, metrics: Metrics | None) -> Path:
+    def _save(self, metrics: Metrics | None = None) -> Path:
         def write(folder: Path) -> dict[str, Any]:
             return save_state(self.config, self.parts, self.position, self.callbacks, folder)
 

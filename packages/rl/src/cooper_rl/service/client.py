@@ -36,7 +36,8 @@ URL = "COOPER_URL"
 POINTER = "reward_service.json"
 """The file that `save` writes into a trainer's checkpoint; it names the server's checkpoint."""
 POLL_S = 20.0
-"""Seconds that the server may wait for the end of an update before it replies."""
+"""Seconds that the server may wait for the end of an update before it replies: a proxy between the two would end a
+longer silence, nginx by default after 60 seconds."""
 REPORTED_EVERY_S = 10.0
 """Seconds between two lines of the log about a server that does not serve."""
 LARGEST_REPLY = 128 << 20

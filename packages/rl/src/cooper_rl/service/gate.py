@@ -25,14 +25,14 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 """Methods that are counted by name."""
 MEGABYTE = 1e6
 READ_S = 60.0
-"""Seconds for a client to send its body."""
+"""Seconds for a client to send its body: the largest (`max_body_mb`) then needs about 4 Mbit/s."""
 OF_TEXT, OF_VALUES = 4, 64
 """Bytes of memory that a request takes for each byte of its body, and for each byte that is in no string: `[],[],…`
 becomes objects that are much larger."""
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _STRING = re.compile(rb'"[^"]*+"')
 MEASURED_ASIDE = 2**16
-"""Bodies beyond this are measured in another thread."""
+"""Bodies beyond this are measured in another thread: one of this size takes milliseconds, for which all others wait."""
 
 
 @dataclass(eq=False)
@@ -53,11 +53,8 @@ class RequestGate:
     that has been arriving for longest gives way.
     """
 
-    def __init__(
-        self, app: ASGIApp, config: ServerConfig, token: str | None, meters: Meters, read_s: float = READ_S
-    ) -> None:
+    def __init__(self, app: ASGIApp, config: ServerConfig, token: str | None, meters: Meters) -> None:
         self._app, self._config, self._token, self._requests = app, config, token, meters.requests
-        self._read_s = read_s
         self._under_way = {"POST": 0, "other": 0}
         self._bytes = 0
         self._readings: list[Reading] = []
@@ -143,12 +140,12 @@ class RequestGate:
         """The body, with memory reserved for its request. Raises Refusal: 408, 413 or 429."""
         self._readings.append(reading)
         try:
-            async with asyncio.timeout(self._read_s) as reading.until:
+            async with asyncio.timeout(READ_S) as reading.until:
                 body = await self._arriving(receive, reading)
         except TimeoutError as error:
             if reading.dropped:
                 raise _no_memory() from error
-            raise Refusal(408, f"the body did not arrive within {self._read_s:g} seconds") from error
+            raise Refusal(408, f"the body did not arrive within {READ_S:g} seconds") from error
         finally:
             self._readings.remove(reading)
         memory = memory_of(body) if len(body) < MEASURED_ASIDE else await run_in_threadpool(memory_of, body)
