@@ -28,6 +28,7 @@ from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import Drafts
 from cooper_rl.engines.stop_rule import StopRule
 from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.policy.rollout_bytes import from_bytes, to_bytes
 from cooper_rl.policy.update import update_policy
 from cooper_rl.records import Ragged, Rollouts
 
@@ -89,15 +90,15 @@ def collected(options, tokenizer, tokens: np.ndarray, logprobs: np.ndarray) -> R
 
 def serialisation(rollouts: Rollouts, repeats: int = 20) -> dict[str, float]:
     """Time packing, unpacking and a round trip to another process, beside plain copies of as many bytes."""
-    data = rollouts.to_bytes()
+    data = to_bytes(rollouts)
     plain = np.frombuffer(data, np.uint8)
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("fork").Process(target=_echo_sizes, args=(theirs, repeats))
     process.start()
     seconds = {
         "copy": _fastest(plain.copy, repeats),
-        "to_bytes": _fastest(rollouts.to_bytes, repeats),
-        "from_bytes": _fastest(lambda: Rollouts.from_bytes(data), repeats),
+        "to_bytes": _fastest(lambda: to_bytes(rollouts), repeats),
+        "from_bytes": _fastest(lambda: from_bytes(data), repeats),
         "to_another_process": _fastest(lambda: _send(ours, rollouts), repeats),
     }
     process.join()
@@ -106,13 +107,13 @@ def serialisation(rollouts: Rollouts, repeats: int = 20) -> dict[str, float]:
 
 
 def _send(connection, rollouts: Rollouts) -> None:
-    connection.send_bytes(rollouts.to_bytes())
+    connection.send_bytes(to_bytes(rollouts))
     assert connection.recv() == len(rollouts.logprobs)
 
 
 def _echo_sizes(connection, repeats: int) -> None:
     for _ in range(repeats):
-        connection.send(len(Rollouts.from_bytes(connection.recv_bytes()).logprobs))
+        connection.send(len(from_bytes(connection.recv_bytes()).logprobs))
 
 
 def _fastest(function: Callable[[], object], repeats: int) -> float:

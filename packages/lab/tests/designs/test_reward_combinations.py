@@ -99,7 +99,7 @@ def test_the_reward_is_the_reward_models_probability(make_group: MakeGroup):
     groups = [make_group("2", "w " * 10, "w " * 12), make_group("3", "w " * 8, "w " * 10)]
     scores = RewardModelReward().score(of(groups))
     high, low = 1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))
-    torch.testing.assert_close(scores.rewards.padded(0), torch.tensor([[0.5, high], [low, 0.5]]))
+    torch.testing.assert_close(scores.rewards.flat.reshape(2, -1), torch.tensor([[0.5, high], [low, 0.5]]))
     assert scores.parts["logit"].rows() == [[0, 2], [-2, 0]]
     metrics = step_health(of(groups, AllWrong()), scores)
     assert metrics["reward_model/mean"] == pytest.approx(0.5)
@@ -114,7 +114,7 @@ def test_the_hybrid_reward_weighs_stratified_scores_by_spread(make_group: MakeGr
     sigma = (1 / (1 + math.exp(-1)) - 1 / (1 + math.exp(8))) / 2
     split, alike = (1 + 2 / (1 + math.exp(-side * 10 * sigma / 2)) for side in (1, -1))
     expected = [[0.9 * split, -0.1 * split], [0.9 * alike, 0.9 * alike]]
-    torch.testing.assert_close(scores.rewards.padded(0), torch.tensor(expected), atol=1e-4, rtol=0)
+    torch.testing.assert_close(scores.rewards.flat.reshape(2, -1), torch.tensor(expected), atol=1e-4, rtol=0)
     assert set(scores.parts) == {"rule", "reward_model", "logit", "hybrid"}
     assert scores.metrics["hybrid/sigma_mean"] == pytest.approx(sigma / 2, abs=1e-4)
 

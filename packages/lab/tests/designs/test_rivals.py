@@ -22,7 +22,8 @@ from cooper_rl.engines.config import SamplingParams, ScorerConfig
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.engines.reward_input import RewardModelInput
-from cooper_rl.policy.advantages import GRPO, DrGRPO
+from cooper_rl.policy.advantages import GRPO
+from cooper_rl.policy.estimators import DrGRPO
 
 F64 = torch.float64
 

@@ -16,7 +16,7 @@ from cooper_base.data.verdict import Verdict
 from cooper_lab.designs.cap import Cap
 from cooper_lab.designs.gate import RewardGate
 from cooper_lab.designs.par import PAR
-from cooper_lab.designs.references import References
+from cooper_lab.designs.references import References, solution_logits
 from cooper_rl import Answer, AnswerGroup, InputError, Problem, Ragged, StepContext
 from cooper_rl.reward.base import reward_metrics
 from cooper_rl.reward.kinds.plain import RewardModelReward
@@ -154,9 +154,9 @@ def test_a_missing_solution_is_reported_with_its_problem():
 
 def test_joined_contexts_keep_the_logits_of_solutions():
     context = context_of(["2", "3"], ["4"])
-    context.solution_logits()
+    solution_logits(context)
     joined = StepContext.joined([(context, 1), (context, 0)])
-    assert joined.solution_logits().rows() == [[1.0], [1.0]]
+    assert solution_logits(joined).rows() == [[1.0], [1.0]]
 
 
 def test_multipliers_take_the_published_step():

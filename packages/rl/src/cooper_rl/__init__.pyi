@@ -35,7 +35,6 @@ from cooper_rl.reward.base import ShapingConfig as ShapingConfig
 from cooper_rl.reward.context import RewardModel as RewardModel
 from cooper_rl.reward.context import StepContext as StepContext
 from cooper_rl.reward.cooper_reward import CooperReward as CooperReward
-from cooper_rl.reward.cooper_reward import load_scorer as load_scorer
 from cooper_rl.reward.pairs.base import MadePairs as MadePairs
 from cooper_rl.reward.pairs.base import Pair as Pair
 from cooper_rl.reward.pairs.base import PairFilter as PairFilter
@@ -47,6 +46,7 @@ from cooper_rl.reward.pairs.base import PairSourceConfig as PairSourceConfig
 from cooper_rl.reward.reward_config import CooperRewardConfig as CooperRewardConfig
 from cooper_rl.reward.scored import Scored as Scored
 from cooper_rl.reward.scored import Updated as Updated
+from cooper_rl.reward.scorer import load_scorer as load_scorer
 from cooper_rl.run.callbacks import Callback as Callback
 from cooper_rl.run.trainer import CooperTrainer as CooperTrainer
 from cooper_rl.run_config import RunConfig as RunConfig

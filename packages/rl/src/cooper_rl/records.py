@@ -5,7 +5,6 @@ Importing this module does not import torch, because the reward's clients and th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
-from safetensors.numpy import load, save
 
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
@@ -61,11 +59,6 @@ class Ragged:
     def rows(self) -> list[list[float]]:
         """The numbers of each group as Python numbers."""
         return [group.tolist() for group in self.groups()]
-
-    @property
-    def uniform(self) -> bool:
-        """Whether all groups have the same size."""
-        return len(set(self.sizes)) <= 1
 
     def select(self, chosen: Bool[Tensor, " P"]) -> Ragged:
         """Only the groups where `chosen` is true."""
@@ -115,14 +108,6 @@ class Ragged:
             same = sizes == size
             result[same] = reduce(self.flat[self.expand(same)].reshape(-1, size))
         return result
-
-    def padded(self, fill: float) -> Shaped[Tensor, "P N"]:
-        """Groups as rows; smaller groups are padded with `fill` at the end."""
-        if self.uniform:
-            return self.flat.reshape(len(self.sizes), self.sizes[0] if self.sizes else 0)
-        from torch.nn.utils.rnn import pad_sequence  # noqa: PLC0415
-
-        return pad_sequence(list(self.groups()), batch_first=True, padding_value=fill)
 
 
 Summands = tuple[tuple[float, Ragged], ...]
@@ -298,45 +283,3 @@ class Rollouts(Samples):
         parts = [part for row in rows for part in (self.prompts[problem_of[row]], self.token_ids[row])]
         joined = Column.of(parts, self.token_ids.values.dtype)
         return Column(joined.values, joined.offsets[::2])
-
-    def to_bytes(self) -> bytes:
-        """Everything as one block of bytes (safetensors), for another process or the disk."""
-        texts = Column.of([np.frombuffer(text.encode(), np.uint8) for text in self.texts], np.uint8)
-        problems = json.dumps([vars(problem) for problem in self.problems], ensure_ascii=False).encode()
-        arrays = {
-            "prompts": self.prompts.values,
-            "prompt_offsets": self.prompts.offsets,
-            "group_sizes": self.group_sizes,
-            "token_ids": self.token_ids.values,
-            "token_offsets": self.token_ids.offsets,
-            "logprobs": self.logprobs,
-            "stopped": self.stopped,
-            "texts": texts.values,
-            "text_offsets": texts.offsets,
-            "versions": self.versions,
-            "problems": np.frombuffer(problems, np.uint8),
-        }
-        if self.trained is not None:
-            arrays["trained"] = self.trained
-        if self.runs is not None:
-            runs = json.dumps([run.record() for run in self.runs], ensure_ascii=False).encode()
-            arrays["runs"] = np.frombuffer(runs, np.uint8)
-        return save(arrays)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """The rollouts that `to_bytes` packed."""
-        arrays = load(data)
-        texts = Column(arrays["texts"], arrays["text_offsets"])
-        return cls(
-            problems=[Problem(**fields) for fields in json.loads(arrays["problems"].tobytes())],
-            prompts=Column(arrays["prompts"], arrays["prompt_offsets"]),
-            group_sizes=arrays["group_sizes"],
-            token_ids=Column(arrays["token_ids"], arrays["token_offsets"]),
-            logprobs=arrays["logprobs"],
-            stopped=arrays["stopped"],
-            texts=[row.tobytes().decode() for row in texts],
-            versions=arrays["versions"],
-            trained=arrays.get("trained"),
-            runs=[Answer(**run) for run in json.loads(arrays["runs"].tobytes())] if "runs" in arrays else None,
-        )

@@ -12,20 +12,9 @@ from shelf.maxrl import MaxRL
 from cooper_base.config.base import Config
 from cooper_lab.designs.gspo import GSPO
 from cooper_rl import InputError, build_config
-from cooper_rl.policy.advantages import (
-    ADVANTAGES,
-    EPS,
-    GDPO,
-    GRPO,
-    RLOO,
-    Completions,
-    DrGRPO,
-    ReinforcePPBaseline,
-    advantage_shares,
-    estimate,
-    usable_groups,
-)
+from cooper_rl.policy.advantages import ADVANTAGES, EPS, GRPO, Completions, advantage_shares, estimate, usable_groups
 from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.policy.estimators import GDPO, RLOO, DrGRPO, ReinforcePPBaseline
 from cooper_rl.records import Ragged
 
 ALL = [GRPO(), DrGRPO(), RLOO(), ReinforcePPBaseline(), MaxRL()]
@@ -39,7 +28,7 @@ def ragged(rewards):
 
 def of_rows(rewards, config, usable=None):
     """From [P, N] to [P, N]."""
-    return estimate(ragged(rewards), config, usable).advantages.padded(0.0)
+    return estimate(ragged(rewards), config, usable).advantages.flat.reshape(rewards.shape)
 
 
 def plain(config, rewards, centred_of_step):

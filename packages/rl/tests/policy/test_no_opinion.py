@@ -13,12 +13,12 @@ from cooper_rl.policy.advantages import (
     ADVANTAGES,
     AdvantageConfig,
     Completions,
-    DrGRPO,
     TokenCredit,
     estimate,
     token_credit,
     usable_groups,
 )
+from cooper_rl.policy.estimators import DrGRPO
 from cooper_rl.policy.update import finite_rewards
 from cooper_rl.records import Column, Ragged, Rollouts
 

@@ -11,8 +11,9 @@ from cooper_base.config.base import Config
 from cooper_rl import InputError, build_config, load_config
 from cooper_rl.engines.losses.policy import KLConfig
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
-from cooper_rl.policy.advantages import GRPO, AdvantageConfig, DrGRPO
+from cooper_rl.policy.advantages import GRPO, AdvantageConfig
 from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.policy.estimators import DrGRPO
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.kinds.earned import EarnedConfig
 from cooper_rl.reward.pairs.base import PAIRS

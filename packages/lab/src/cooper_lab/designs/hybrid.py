@@ -131,7 +131,9 @@ class HybridReward:
 
 def _blocks(numbers: Ragged) -> list[Tensor]:
     """Groups as the rows of one matrix or, if their sizes differ, each as a matrix of one row."""
-    return [numbers.padded(0.0)] if numbers.uniform else [group[None] for group in numbers.groups()]
+    if len(set(numbers.sizes)) == 1:
+        return [numbers.flat.reshape(len(numbers.sizes), -1)]
+    return [group[None] for group in numbers.groups()]
 
 
 def _min_max(scores: Float[Tensor, "P N"], members: Bool[Tensor, "P N"], eps: float) -> Float[Tensor, "P N"]:

@@ -32,7 +32,8 @@ from cooper_base.data.text import has_content
 from cooper_lab.designs.implicit import rows_of
 from cooper_lab.designs.outcome import OutcomeAdvantages
 from cooper_rl import LabelledCompletion, MadePairs, PairSource, PairSourceConfig, RewardConfig, Scores
-from cooper_rl.policy.advantages import ADVANTAGES, RLOO, AdvantageConfig, AdvantagesWithMetrics, TokenCredit
+from cooper_rl.policy.advantages import ADVANTAGES, AdvantageConfig, AdvantagesWithMetrics, TokenCredit
+from cooper_rl.policy.estimators import RLOO
 from cooper_rl.records import Column
 from cooper_rl.reward.base import REWARDS
 from cooper_rl.reward.pairs.base import PAIRS

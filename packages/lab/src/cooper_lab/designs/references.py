@@ -80,7 +80,7 @@ class References:
     def logits(self, context: StepContext) -> Ragged:
         """One group of reference logits for each group of the context. Raises InputError if a solution is missing."""
         if self._source == "solution":
-            return context.solution_logits()
+            return solution_logits(context)
         logits = context.logits
         if self._source == "group":
             return logits
@@ -126,6 +126,20 @@ def check_solutions(kind: str, setting: str, instead: str, problems: Sequence[Pr
             f"{len(problems)} problems have none, the first is {without[0]}; name the field with problems.solution, "
             f"leave these problems out, or use {setting}: {instead}"
         )
+
+
+def solution_logits(context: StepContext) -> Ragged:
+    """The reward model's logit of each problem's reference solution: one number per group.
+
+    Raises InputError naming the group if its problem has no solution.
+    """
+    for group in context.groups:
+        if group.problem.solution is None:
+            raise InputError(
+                f"group {group.id}: the shaping compares with the solution of problem "
+                f"{group.problem.id}, which has none; set `solution`, or use references: accepted"
+            )
+    return context.logits_of("solution", [[group.problem.solution or ""] for group in context.groups])
 
 
 def _accepted_means(context: StepContext) -> list[float | None]:

@@ -15,6 +15,7 @@ from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines.base import Metrics, PolicyLearner, Sampler, sample_at_once
 from cooper_rl.engines.config import RolloutConfig
 from cooper_rl.policy.environments.rounds import Rounds
+from cooper_rl.policy.rollout_bytes import from_bytes, to_bytes
 from cooper_rl.records import Rollouts, Samples
 
 PENDING_FILE = "pending_rollouts.safetensors"
@@ -126,13 +127,13 @@ class RolloutSource:
             return
         if (rollouts := _drawn(self._pending)) is not None:
             ids = [Problem(problem.id, "", "") for problem in rollouts.problems]
-            write_bytes(folder / PENDING_FILE, replace(rollouts, problems=ids).to_bytes(), durable=False)
+            write_bytes(folder / PENDING_FILE, to_bytes(replace(rollouts, problems=ids)), durable=False)
 
     def restore(self, folder: Path) -> None:
         """Restore what `save` wrote, if anything. At lag 0 it is ignored."""
         self._pending = None
         if self.config.lag and (folder / PENDING_FILE).is_file():
-            rollouts = Rollouts.from_bytes((folder / PENDING_FILE).read_bytes())
+            rollouts = from_bytes((folder / PENDING_FILE).read_bytes())
             problems = [self.stream.problem(problem.id) for problem in rollouts.problems]
             self._pending = replace(rollouts, problems=problems)
 

@@ -159,19 +159,6 @@ class StepContext:
             )
         return self._model
 
-    def solution_logits(self) -> Ragged:
-        """The reward model's logit of each problem's reference solution: one number per group.
-
-        Raises InputError naming the group if its problem has no solution.
-        """
-        for group in self.groups:
-            if group.problem.solution is None:
-                raise InputError(
-                    f"group {group.id}: the shaping compares with the solution of problem "
-                    f"{group.problem.id}, which has none; set `solution`, or use references: accepted"
-                )
-        return self.logits_of("solution", [[group.problem.solution or ""] for group in self.groups])
-
     def logits_of(self, what: str, texts: Sequence[Sequence[str]], references: Sequence[str] | None = None) -> Ragged:
         """The reward model's logits of other answers, such as `what` says: one row of texts per group.
 

@@ -16,8 +16,6 @@ from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError
 from cooper_base.files.durable import read_fields, write_text
 from cooper_rl.engines.base import Metrics
-from cooper_rl.engines.config import ScorerConfig
-from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.reward.base import Closes, Remembers, Scores, comparing_part
@@ -347,16 +345,6 @@ class CooperReward(Closing):
     @property
     def _remembering(self) -> list[Remembers]:
         return [part for part in (self._reward, *self._shaping) if isinstance(part, Remembers)]
-
-
-def load_scorer(config: ScorerConfig) -> RewardModel:
-    """A frozen reward model for a part that reads more models than the run's own, such as an ensemble.
-
-    It computes in this process, on `config.device`. Whoever loads it holds it. Raises InputError for a folder that
-    holds no reward model.
-    """
-    learner = LocalEngine().reward_model(config, 0, trainable=False)
-    return RewardModel(learner, RewardModelInput.of(config, load_tokenizer(config.model)))
 
 
 def _check_ids(step: int, contexts: Sequence[StepContext]) -> None:

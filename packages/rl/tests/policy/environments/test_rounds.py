@@ -11,6 +11,7 @@ from cooper_base.data.transcript import LONGEST_RESULT
 from cooper_rl import InputError, NativeSampler, Problem, SamplingParams, load_policy, load_tokenizer
 from cooper_rl.policy.environments import environment
 from cooper_rl.policy.environments.environment import Environments
+from cooper_rl.policy.rollout_bytes import from_bytes, to_bytes
 from cooper_rl.records import Rollouts
 from policy.environments.worlds import SUM, Faulty, Hanging, Script, call, rounds_of
 from waiting import wait_for
@@ -232,7 +233,7 @@ def test_an_environment_that_cannot_begin_costs_its_rollouts_only():
 def test_rollouts_with_runs_survive_as_bytes():
     drawn, _ = draw(rounds_of(outside=True), Script([call(1), "b"], ["c"]), n=2)
     rollouts = Rollouts.of([SUM], drawn.prompts, drawn.samples, 2, 3)
-    back = Rollouts.from_bytes(rollouts.to_bytes())
+    back = from_bytes(to_bytes(rollouts))
     assert [one.record() for one in back.answers()] == [one.record() for one in rollouts.answers()]
     np.testing.assert_array_equal(back.written, rollouts.written)
 
