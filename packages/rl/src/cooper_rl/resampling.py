@@ -11,8 +11,9 @@ from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.config import RolloutConfig
 from cooper_rl.policy.advantages import usable_groups
 from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.policy.estimators import differing
 from cooper_rl.policy.rollout_source import RolloutSource
-from cooper_rl.policy.update import differing, finite_rewards
+from cooper_rl.policy.update import finite_rewards
 from cooper_rl.records import Column, Rollouts
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.scored import Scored
@@ -86,7 +87,9 @@ def _report_to_stream(
     """Whether each group teaches something: its rewards differ. Reports this and the mean reward to the stream; of a
     group without any opinion there is no mean."""
     rewards = finite_rewards(scored.scores.rewards.like(scored.scores.rewards.flat.double()))
-    summands = differing(algorithm.advantages, rewards, scored.scores.summands, algorithm.min_spread)
+    summands = ()
+    if algorithm.advantages.reads_summands:
+        summands = differing(rewards, scored.scores.summands, algorithm.min_spread)
     names = [problem.id for problem in rollouts.problems]
     teaching = usable_groups(rewards, algorithm.min_spread, summands).tolist()
     means = dict(zip(names, rewards.opinions().mean().tolist(), strict=True))

@@ -17,10 +17,10 @@ from cooper_rl import (
     build_config,
 )
 from cooper_rl.adapters.graders import service
-from cooper_rl.reward.base import REWARDS, comparing_part
+from cooper_rl.reward.base import REWARDS
 from cooper_rl.reward.kinds.grader import GraderRewardConfig
 from cooper_rl.reward.kinds.plain import RuleReward
-from cooper_rl.reward.reward_config import outline
+from cooper_rl.reward.reward_config import comparing_part, outline
 from cooper_verify.grader import NO_ANSWER, Grader, Opinion
 
 

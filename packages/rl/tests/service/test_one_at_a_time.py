@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import pytest
 
 from cooper_rl import CooperReward, CooperRewardConfig, InputError, RewardConfig, Scores, ShapingConfig
-from cooper_rl.reward.base import comparing_part
+from cooper_rl.reward.reward_config import comparing_part
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.service.history import History
 from cooper_rl.service.requests import ScoreAsk

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator
 
 from cooper_rl import ShapingConfig
-from cooper_rl.reward.base import REWARDS, SHAPINGS, comparing_part
+from cooper_rl.reward.base import REWARDS, SHAPINGS
 from cooper_rl.reward.kinds.plain import RuleReward, WeightedSum
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class RewardGate(ShapingConfig):
 
     @property
     def compares_answers(self) -> bool:
-        return comparing_part([self.by], ()) is not None
+        return self.by.compares_answers
 
     @property
     def needs_reference(self) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cooper_rl.policy.config import AlgorithmConfig
-    from cooper_rl.records import Ragged
+    from cooper_rl.records import Ragged, Summands
 
 
 @ADVANTAGES.register
@@ -101,3 +101,14 @@ class GDPO(AdvantageConfig):
         """Its z: 0 where it has no opinion or does not differ in the group."""
         reward = reward.like(reward.flat.double())
         return (centred(reward) / (reward.expand(reward.std()) + 1e-4)).nan_to_num(nan=0.0)
+
+
+def differing(rewards: Ragged, summands: Summands, min_spread: float) -> Summands:
+    """The summands for an estimator that reads them, each 0 in groups in which it differs by at most `min_spread`, or
+    is not finite: among the answers whose finite reward, in `rewards`, is an opinion."""
+    result, kept = [], ~rewards.flat.isnan()
+    for weight, part in summands:
+        opinions = part.keep(kept)
+        spread = (opinions.amax() - opinions.amin()).nan_to_num(nan=0.0, posinf=0.0)
+        result.append((weight, part.like(part.flat.where(part.expand(spread > min_spread), 0.0))))
+    return tuple(result)

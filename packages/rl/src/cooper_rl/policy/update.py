@@ -13,7 +13,6 @@ from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.losses.policy import KLKind, PolicyObjective, kl_estimate, pulls_in, token_weights
 from cooper_rl.policy.advantages import (
-    AdvantageConfig,
     Completions,
     TokenCredit,
     advantage_shares,
@@ -21,6 +20,7 @@ from cooper_rl.policy.advantages import (
     usable_groups,
 )
 from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.policy.estimators import differing
 from cooper_rl.records import Ragged, Rollouts, Summands
 
 
@@ -192,7 +192,7 @@ def _advantages(
 ) -> _Advantages:
     """Advantages from rewards, finite or NaN, and, if the estimator tells tokens apart, their credit."""
     estimator, rollouts, completions = config.advantages, before.rollouts, None
-    each, summands = summands, differing(estimator, rewards, summands, config.min_spread)
+    each, summands = summands, differing(rewards, summands, config.min_spread) if estimator.reads_summands else ()
     shares = advantage_shares(estimator, summands or each)
     usable_P = usable_groups(rewards, config.min_spread, summands)
     if estimator.reads_completions or estimator.reads_summands:
@@ -219,17 +219,6 @@ def finite_rewards(rewards: Ragged) -> Ragged:
     """
     infinite = rewards.like(rewards.flat.isinf().float()).amax() > 0
     return rewards.like(rewards.flat.masked_fill(rewards.expand(infinite) & ~rewards.flat.isnan(), 0.0))
-
-
-def differing(estimator: AdvantageConfig, rewards: Ragged, summands: Summands, min_spread: float) -> Summands:
-    """The summands for an estimator that reads them, each 0 in groups in which it differs by at most `min_spread`, or
-    is not finite: among the answers whose finite reward, in `rewards`, is an opinion. Empty for other estimators."""
-    result, kept = [], ~rewards.flat.isnan()
-    for weight, part in summands if estimator.reads_summands else ():
-        opinions = part.keep(kept)
-        spread = (opinions.amax() - opinions.amin()).nan_to_num(nan=0.0, posinf=0.0)
-        result.append((weight, part.like(part.flat.where(part.expand(spread > min_spread), 0.0))))
-    return tuple(result)
 
 
 def _means(values_T: Float[np.ndarray, " T"], rollouts: Rollouts) -> Float[Tensor, " B"]:

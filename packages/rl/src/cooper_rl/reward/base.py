@@ -151,15 +151,6 @@ SHAPINGS = Kinds("shaping", "cooper_rl.reward.shaping", needs=["build"], base=Sh
 """The kinds of shaping, selected in the same way."""
 
 
-def comparing_part(rewards: Sequence[Any], shaping: Sequence[Any]) -> str | None:
-    """The first setting whose part compares the answers of a group, with its kind; None if there is none."""
-    for setting, kinds, parts in (("rewards", REWARDS, rewards), ("shaping", SHAPINGS, shaping)):
-        for place, part in enumerate(parts):
-            if part.compares_answers:
-                return f"{setting}.{place} ({kinds.kind_of(part)})"
-    return None
-
-
 def metrics_of_calls(calls: Sequence[tuple[Scores, int]]) -> dict[str, float]:
     """The metrics of several calls together, each with the number of its answers: sums of counts, means of the rest."""
     metrics: dict[str, float] = {}

@@ -115,7 +115,7 @@ class StepContext:
     def correct(self) -> Ragged:
         """1.0 where the verdict is `correct`, NaN (no opinion) where it is `silent`, else 0.0."""
         flat = [math.nan if verdict == "silent" else float(verdict == "correct") for verdict in self._flat_verdicts]
-        return self._kept("correct", lambda: self.ragged(flat))
+        return _kept(self._columns, "correct", lambda: self.ragged(flat))
 
     @property
     def silent(self) -> Ragged:
@@ -147,7 +147,7 @@ class StepContext:
     @property
     def logits(self) -> Ragged:
         """The reward model's logits. Raises InputError if there is none."""
-        return self._kept("logit", lambda: self.model.logits(self.groups, self.known_logits))
+        return _kept(self._columns, "logit", lambda: self.model.logits(self.groups, self.known_logits))
 
     @property
     def model(self) -> RewardModel:
@@ -169,12 +169,12 @@ class StepContext:
             AnswerGroup(group.id, replace(group.problem, answer=answer), [Answer(text) for text in own])
             for group, own, answer in zip(self.groups, texts, given, strict=True)
         ]
-        return self._kept(f"{what} logit", lambda: self.model.logits(groups, self.known_logits))
+        return _kept(self._columns, f"{what} logit", lambda: self.model.logits(groups, self.known_logits))
 
     @property
     def probabilities(self) -> Ragged:
         """sigmoid(logit) of the reward model."""
-        return self._kept("reward_model", lambda: self.ragged(self.logits.flat.sigmoid()))
+        return _kept(self._columns, "reward_model", lambda: self.ragged(self.logits.flat.sigmoid()))
 
     @property
     def model_parts(self) -> dict[str, Ragged]:
@@ -191,7 +191,7 @@ class StepContext:
     def gold(self) -> Ragged | None:
         """Whether each answer is truly right; None if the run has no gold function."""
         path = self._gold
-        return None if path is None else self._kept("gold", lambda: gold_labels(self.groups, path))
+        return None if path is None else _kept(self._columns, "gold", lambda: gold_labels(self.groups, path))
 
     @property
     def lengths(self) -> Ragged:
@@ -200,7 +200,7 @@ class StepContext:
             if any(answer.tokens is None for answer in group.answers):
                 raise InputError(f"group {group.id}: the reward depends on lengths; give every Answer its `tokens`")
         tokens = [answer.tokens for group in self.groups for answer in group.answers]
-        return self._kept("lengths", lambda: self.ragged(tokens))
+        return _kept(self._columns, "lengths", lambda: self.ragged(tokens))
 
     def once(self, reward: Any, compute: Callable[[], T]) -> T:
         """A reward's result that needs no reward model, computed on first use. `afresh` keeps it, so a reward that
@@ -244,9 +244,6 @@ class StepContext:
             name: column for name, column in self._columns.items() if name in ("correct", "gold", "lengths")
         }
         return fresh
-
-    def _kept(self, name: str, compute: Callable[[], Ragged]) -> Ragged:
-        return _kept(self._columns, name, compute)
 
 
 def _kept(kept: dict[Any, T], key: Any, compute: Callable[[], T]) -> T:

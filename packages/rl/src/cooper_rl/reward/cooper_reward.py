@@ -18,12 +18,19 @@ from cooper_base.files.durable import read_fields, write_text
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.reward_input import RewardModelInput
-from cooper_rl.reward.base import Closes, Remembers, Scores, comparing_part
+from cooper_rl.reward.base import Closes, Remembers, Scores
 from cooper_rl.reward.context import RewardModel, StepContext
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.kinds.plain import build_sum
 from cooper_rl.reward.pairs.base import Pair
-from cooper_rl.reward.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
+from cooper_rl.reward.reward_config import (
+    CooperRewardConfig,
+    RewardInputs,
+    check_outline,
+    comparing_part,
+    outline,
+    read_reward_inputs,
+)
 from cooper_rl.reward.scored import ProbeSet, Scored, Updated
 from cooper_rl.reward.shaping import shaped
 from cooper_verify.rules.verifier import Verifier

@@ -272,3 +272,12 @@ def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
             "reward_model/kept_when_near, and reward_model/kept_when_swapped_* with its sign in the alarm"
         )
     return RewardInputs(verifier, assistant, replayed)
+
+
+def comparing_part(rewards: Sequence[Any], shaping: Sequence[Any]) -> str | None:
+    """The first setting whose part compares the answers of a group, with its kind; None if there is none."""
+    for setting, kinds, parts in (("rewards", REWARDS, rewards), ("shaping", SHAPINGS, shaping)):
+        for place, part in enumerate(parts):
+            if part.compares_answers:
+                return f"{setting}.{place} ({kinds.kind_of(part)})"
+    return None

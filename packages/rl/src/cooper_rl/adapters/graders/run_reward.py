@@ -12,9 +12,9 @@ from cooper_base.data.problem import Problem
 from cooper_rl.adapters.graders.config import READING
 from cooper_rl.adapters.graders.paid_run import paid_run, pays_plainly
 from cooper_rl.engines.model_folder import weight_files
-from cooper_rl.reward.base import comparing_part
 from cooper_rl.reward.kinds.function import FunctionRewardConfig
 from cooper_rl.reward.kinds.grader import GraderRewardConfig
+from cooper_rl.reward.reward_config import comparing_part
 from cooper_rl.run_config import RunConfig
 from cooper_verify.grader import Asked, Grader, Opinion, hashes_of
 from cooper_verify.graders.written import open_grader
