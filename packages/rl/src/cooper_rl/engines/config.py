@@ -19,7 +19,7 @@ def _written_in_yaml(value: Any) -> Any:
 
 
 Autocast = Annotated[Literal["auto", "off", "bfloat16"], BeforeValidator(_written_in_yaml)]
-Attention = Literal["auto", "flash", "flex", "sdpa", "padded"]
+Attention = Literal["auto", "flex", "sdpa", "padded"]
 
 
 class LoraConfig(Config):
@@ -75,8 +75,7 @@ class LearnerConfig(Config):
     tokens_per_microbatch: int = Field(default=8192, ge=1)
     """Most tokens, padding included, in one forward and backward pass. Affects memory and speed, not the gradient."""
     attention: Attention = "auto"
-    """Kernel of attention over packed rows: FlashAttention (`flash`, needs the package flash_attn, a GPU and bfloat16;
-    it has never run on a GPU here), PyTorch's FlexAttention (`flex`; on a CPU without training) or PyTorch's SDPA
+    """Kernel of attention over packed rows: PyTorch's FlexAttention (`flex`; on a CPU without training) or its SDPA
     (`sdpa`). `auto` takes on a GPU `flex` if it passes a short trial, else `sdpa`. Where the model's attention allows
     it, rows are packed: a beginning that several rows share is computed once, and nothing is padded. `padded` never
     packs and computes by SDPA; use it where packing is suspected of an error."""

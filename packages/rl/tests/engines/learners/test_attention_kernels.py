@@ -1,8 +1,6 @@
 """Every kernel of attention computes what plain attention over each row computes, in float64 where it can."""
 
 import math
-from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ from torch import Tensor
 
 from cooper_rl import InputError
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.local.attention import KERNELS, FlashAttention, choose_kernel, kernel_error
+from cooper_rl.engines.local.attention import KERNELS, choose_kernel, kernel_error
 from cooper_rl.engines.local.device import warn_untried
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.numerics import exact_float32
@@ -35,27 +33,17 @@ def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.einsum("hlm,mhd->lhd", scores.masked_fill(unseen, -torch.inf).softmax(-1), v)
 
 
-def plain_varlen(q, k, v, ends_q, ends_k, longest_q, longest_k, softmax_scale=None, causal=False) -> Tensor:
-    """What flash_attn documents for `flash_attn_varlen_func`, sequence by sequence."""
-    assert (causal, softmax_scale) == (True, None)
-    assert (longest_q, longest_k) == (int(ends_q.diff().max()), int(ends_k.diff().max()))
-    pieces = [x.tensor_split(ends[1:-1].long()) for x, ends in ((q, ends_q), (k, ends_k), (v, ends_k))]
-    return torch.cat([plain(*piece) for piece in zip(*pieces, strict=True)])
-
-
 def drawn(heads: int, key_heads: int, tokens: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     return [torch.randn(tokens, n, 16, generator=generator, dtype=dtype) for n in (heads, key_heads, key_heads)]
 
 
 @pytest.mark.parametrize("heads", first_fast([[4, 2], [4, 4], [6, 1]]))
-@pytest.mark.parametrize("kernel", ["sdpa", "flash", "flex"])
+@pytest.mark.parametrize("kernel", ["sdpa", "flex"])
 def test_packed_rows_are_attended_as_each_row_alone(kernel, heads):
     packed = pack_rows(ROWS, CPU)
     q, k, v = (x.requires_grad_(kernel != "flex") for x in drawn(heads[0], heads[1], packed.token_ids.shape[1]))
-    flash: Any = FlashAttention
-    make: Any = KERNELS[kernel] if kernel != "flash" else partial(flash, attend=plain_varlen)
-    found = make(packed, torch.float64)(q, k, v, None)
+    found = KERNELS[kernel](packed, torch.float64)(q, k, v, None)
     for row, places in zip(ROWS, packed.places, strict=True):
         at = places[: len(row)]
         torch.testing.assert_close(found[at], plain(q[at], k[at], v[at]), rtol=0, atol=1e-12)
@@ -92,14 +80,10 @@ def test_the_trial_tells_a_kernel_that_computes_the_same(make_policy):
     assert choose_kernel("flex", config, CPU, bfloat16=False, learns=False) == "flex"
 
 
-@pytest.mark.parametrize(
-    ("attention", "trainable", "says"),
-    [("flash", True, "runs on a GPU in bfloat16 only"), ("flex", True, "no backward pass on cpu")],
-)
-def test_a_kernel_that_cannot_run_here_is_refused(make_policy, attention, trainable, says):
-    config = LearnerConfig(model="", device="cpu", attention=attention)
-    with pytest.raises(InputError, match=says):
-        TorchPolicyLearner(make_policy(), config, 10, trainable=trainable)
+def test_a_kernel_that_cannot_run_here_is_refused(make_policy):
+    config = LearnerConfig(model="", device="cpu", attention="flex")
+    with pytest.raises(InputError, match="no backward pass on cpu"):
+        TorchPolicyLearner(make_policy(), config, 10, trainable=True)
 
 
 def test_a_kernel_for_packed_rows_is_refused_where_rows_are_not_packed(make_policy):
@@ -110,14 +94,9 @@ def test_a_kernel_for_packed_rows_is_refused_where_rows_are_not_packed(make_poli
 
 @needs_cuda
 @pytest.mark.parametrize("bfloat16", [False, True])
-@pytest.mark.parametrize("kernel", ["flash", "flex"])
-def test_on_a_gpu_results_and_gradients_are_those_of_sdpa(make_policy, kernel, bfloat16):
-    if kernel == "flash":
-        pytest.importorskip("flash_attn", reason="flash_attn is not installed")
-        if not bfloat16:
-            pytest.skip("FlashAttention has no float32")
+def test_on_a_gpu_results_and_gradients_are_those_of_sdpa(make_policy, bfloat16):
     config = make_policy(hidden_size=256, num_attention_heads=4, num_key_value_heads=2).config
-    error = kernel_error(kernel, config, torch.device("cuda"), bfloat16, learns=True)
+    error = kernel_error("flex", config, torch.device("cuda"), bfloat16, learns=True)
     assert error < (0.02 if bfloat16 else 1e-5)
 
 
@@ -138,11 +117,6 @@ def test_on_a_gpu_flex_stays_compiled_whatever_the_lengths():
         if drawing == 0:
             before = compiled["unique_graphs"]
     assert compiled["unique_graphs"] - before <= 2
-
-
-@needs_cuda
-def test_auto_takes_no_kernel_that_has_never_run_on_a_gpu(make_policy):
-    assert choose_kernel("auto", make_policy().config, torch.device("cuda"), bfloat16=True, learns=True) != "flash"
 
 
 def test_a_part_that_has_never_run_on_a_gpu_is_told_once(caplog):

@@ -1,5 +1,5 @@
-"""Attention over packed rows by one of three kernels that compute the same result: PyTorch's SDPA over padded pieces,
-FlashAttention over pieces of any length, and FlexAttention over the whole sequence with a block mask.
+"""Attention over packed rows by one of two kernels that compute the same result: PyTorch's SDPA over padded pieces, and
+its FlexAttention over the whole sequence with a block mask.
 """
 
 import logging
@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache
 from importlib.util import find_spec
-from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
@@ -19,16 +18,15 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedC
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from cooper_base.errors import InputError, MissingExtraError
+from cooper_base.errors import InputError
 from cooper_rl.engines.config import Attention
 from cooper_rl.engines.cpu import has_bfloat16
-from cooper_rl.engines.local.device import warn_untried
 from cooper_rl.engines.local.numerics import exact_float32
 from cooper_rl.engines.local.packing import PackedRows, length_mask, pack_rows, pad_tokens
 
 logger = logging.getLogger(__name__)
 
-Kernel = Literal["flash", "flex", "sdpa"]
+Kernel = Literal["flex", "sdpa"]
 Queries = Float[Tensor, "T heads size"]
 Keys = Float[Tensor, "T kv_heads size"]
 
@@ -94,41 +92,6 @@ def _take(x: Float[Tensor, "T heads size"], places: Int[Tensor, "*N"]) -> Float[
     return F.embedding(places, x.flatten(1)).unflatten(-1, x.shape[1:])
 
 
-class FlashAttention:
-    """Every piece as a sequence of its own length, in one call. The keys of a suffix are its prefix's and its own.
-
-    `attend` computes what flash_attn's `flash_attn_varlen_func` does: causal attention in which the last query of a
-    sequence sees its last key, and so on backwards.
-    """
-
-    def __init__(self, packed: PackedRows, dtype: torch.dtype, attend: Callable[..., Tensor] | None = None) -> None:
-        device, own = packed.token_ids.device, [*packed.prefixes, *packed.suffixes]
-        parents = [packed.prefixes[number] for number in packed.prefix_of_suffix]
-        seen = [*packed.prefixes, *map(np.concatenate, zip(parents, packed.suffixes, strict=True))]
-        order = np.concatenate(own)
-        self._dtype, self._attend = dtype, attend or _flash_attn()
-        self._queries, self._keys, self._origin = (
-            torch.from_numpy(places).to(device) for places in (order, np.concatenate(seen), np.argsort(order))
-        )
-        self._lengths = [
-            torch.tensor([0, *accumulate(map(len, pieces))], dtype=torch.int32, device=device) for pieces in (own, seen)
-        ]
-        self._longest = [max(map(len, pieces)) for pieces in (own, seen)]
-
-    def __call__(self, q: Queries, k: Keys, v: Keys, scale: float | None) -> Queries:
-        q, k, v = (x.to(self._dtype) for x in (q, k, v))
-        pieces = _take(q, self._queries), _take(k, self._keys), _take(v, self._keys)
-        attended = self._attend(*pieces, *self._lengths, *self._longest, softmax_scale=scale, causal=True)
-        return attended.index_select(0, self._origin)
-
-
-@cache
-def _flash_attn() -> Callable[..., Tensor]:
-    from flash_attn import flash_attn_varlen_func  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - optional
-
-    return flash_attn_varlen_func
-
-
 BLOCK = 128
 """Queries and keys of a block of FlexAttention."""
 
@@ -182,11 +145,7 @@ def _flex_attention(device: str) -> Callable[..., Any]:
     return torch.compile(flex_attention, dynamic=True, fullgraph=True)
 
 
-KERNELS: dict[Kernel, type[FlashAttention | FlexAttention | SdpaAttention]] = {
-    "flash": FlashAttention,
-    "flex": FlexAttention,
-    "sdpa": SdpaAttention,
-}
+KERNELS: dict[Kernel, type[FlexAttention | SdpaAttention]] = {"flex": FlexAttention, "sdpa": SdpaAttention}
 
 
 def choose_kernel(
@@ -194,19 +153,17 @@ def choose_kernel(
 ) -> Kernel:
     """The kernel for a model with these heads that `enable_packing` has taken, for products in `bfloat16` or float32.
 
-    On a GPU `auto` is flex if Triton is installed and flex passes a trial (`kernel_error`), else sdpa. FlashAttention
-    has never run on a GPU here, so it is only used where it is `wanted`. Raises MissingExtraError and InputError for a
-    kernel that is `wanted` and cannot run, and what it raises in its trial.
+    On a GPU `auto` is flex if Triton is installed and flex passes a trial (`kernel_error`), else sdpa. Raises
+    InputError if flex is `wanted` and cannot run, and what it raises in its trial.
     """
-    if wanted in ("flash", "flex"):
-        _check_runs(wanted, device, bfloat16, learns)
-        if wanted == "flash":
-            warn_untried("attention: flash")
-        if (error := kernel_error(wanted, model, device, bfloat16, learns)) > AGREES:
+    if wanted == "flex":
+        if device.type != "cuda" and learns:
+            raise InputError(f"attention: FlexAttention has no backward pass on {device.type}; leave out attention")
+        if (error := kernel_error("flex", model, device, bfloat16, learns)) > AGREES:
             raise InputError(
-                f"attention: the result of {wanted} differs from that of sdpa on {device}: {error:.2g}; use auto"
+                f"attention: the result of flex differs from that of sdpa on {device}: {error:.2g}; use auto"
             )
-        return wanted
+        return "flex"
     if wanted == "auto" and device.type == "cuda" and find_spec("triton"):
         try:
             if (error := kernel_error("flex", model, device, bfloat16, learns)) <= AGREES:
@@ -216,18 +173,6 @@ def choose_kernel(
             reason = str(fault).strip().partition("\n")[0]
         logger.warning("attention: flex cannot be used on %s: %s", device, reason)
     return "sdpa"
-
-
-def _check_runs(kernel: Kernel, device: torch.device, bfloat16: bool, learns: bool) -> None:
-    if kernel == "flash":
-        if device.type != "cuda" or not bfloat16:
-            raise InputError(
-                "attention: flash runs on a GPU in bfloat16 only; leave out attention, or set autocast: bfloat16 there"
-            )
-        if find_spec("flash_attn") is None:
-            raise MissingExtraError("attention: flash needs FlashAttention: pip install flash-attn, or use auto")
-    if kernel == "flex" and device.type != "cuda" and learns:
-        raise InputError(f"attention: FlexAttention has no backward pass on {device.type}; leave out attention")
 
 
 AGREES = 0.02

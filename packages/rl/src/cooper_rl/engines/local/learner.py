@@ -105,9 +105,9 @@ class TorchLearner(Learner):
         if self._packs and self._plain_head:
             how = (device, self.bfloat16, self.trainable)
             self.attention = choose_kernel(config.attention, self.model.config, *how)
-        elif config.attention in ("flash", "flex"):
+        elif config.attention == "flex":
             raise InputError(
-                f"attention: {config.attention} takes causal models with full attention and a plain head, and not this "
+                "attention: flex takes causal models with full attention and a plain head, and not this "
                 f"{type(self.model).__name__}; leave out attention"
             )
         allow_tf32(device)
