@@ -15,9 +15,9 @@ from cooper_base.errors import InputError
 from cooper_lab.plan.advice import advice
 from cooper_lab.plan.devices import DEVICES, GB, device_called
 from cooper_lab.plan.memory import fits, frozen, kv_room, logits, shares, states, trained
+from cooper_lab.plan.report import checkpoint_bytes, report
 from cooper_lab.plan.setup import Layout, Learning, Setup, Work, engine_of, layout_of, setup_of
 from cooper_lab.plan.shapes import known_models, shape_of
-from cooper_lab.plan.whole_run import assistant_of, checkpoint_bytes, checkpoints_of
 from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.learner import freeze_layers
 from cooper_rl.engines.local.models import load_policy, load_reward_model
@@ -266,9 +266,10 @@ def test_the_whole_run_has_its_disk_and_its_assistant():
     config = load_config(CONFIGS / "qwen2.5-1.5b-paper.yaml")
     setup = setup_of(config, layout_of(config.engine), 150, None, "Qwen/Qwen2.5-Math-1.5B-Instruct")
     assert setup.reward_model is not None
-    assert checkpoints_of(config) == 2
     assert checkpoint_bytes(setup) / GB == pytest.approx(12 * (1.5437 + setup.reward_model.shape.params / GB), rel=0.01)
-    assert assistant_of(config) == "Qwen/Qwen2.5-7B-Instruct"
+    said = report(setup, H100, config)
+    assert "for up to 2 checkpoints" in said
+    assert "The assistant, Qwen/Qwen2.5-7B-Instruct, is not among these devices" in said
 
 
 def test_an_advice_fits_as_it_is_printed():

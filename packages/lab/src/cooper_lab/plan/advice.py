@@ -1,7 +1,7 @@
 """What to change if a step does not fit. Each change is tried with the formulas that found the step too large."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -19,13 +19,9 @@ LORA_SHARE = 0.03
 """Parameters of such an adapter as a share of a reward model's; between 0.01 for 7B and 0.035 for 0.5B."""
 MOST_CHANGES, MOST_SHOWN = 3, 6
 
-
-@dataclass(frozen=True)
-class Change:
-    """A setting as it would be written, and the step with it."""
-
-    text: str
-    setup: Setup
+Change = Callable[[Setup], "tuple[str, Setup] | None"]
+"""A setting as it would be written and the step with it; None where it cannot be set. One that makes no difference is
+harmless: it is never among the fewest that help."""
 
 
 def advice(setup: Setup, device: Device) -> list[str]:
@@ -35,63 +31,52 @@ def advice(setup: Setup, device: Device) -> list[str]:
     """
     for number in range(1, MOST_CHANGES + 1):
         suggestions = [_together(setup, chosen) for chosen in combinations(CHANGES, number)]
-        texts = [change.text for change in suggestions if change is not None and fits(change.setup, device)]
+        texts = [change[0] for change in suggestions if change is not None and fits(change[1], device)]
         if texts:
             return texts[:MOST_SHOWN]
     return []
 
 
-def _together(setup: Setup, chosen: "tuple[Callable[[Setup], Change | None], ...]") -> Change | None:
-    """All changes, one after the other; None if one of them changes nothing."""
+def _together(setup: Setup, chosen: tuple[Change, ...]) -> tuple[str, Setup] | None:
+    """All changes, one after the other; None if one of them cannot be made."""
     texts: list[str] = []
     for change in chosen:
         done = change(setup)
         if done is None:
             return None
-        setup = done.setup
-        texts.append(done.text)
-    return Change(" ".join(texts), setup)
+        texts.append(done[0])
+        setup = done[1]
+    return " ".join(texts), setup
 
 
-def _checkpointing(setup: Setup) -> Change | None:
-    learning = [model for model in (setup.policy, setup.reward_model) if model is not None and model.trains]
-    if all(model.checkpointing for model in learning):
+def _of_both(setting: str, **held: Any) -> Change:
+    """A setting of the policy and, if there is one, the reward model."""
+
+    def change(setup: Setup) -> tuple[str, Setup]:
+        changed, model = replace(setup, policy=replace(setup.policy, **held)), setup.reward_model
+        if model is None:
+            return f"policy.{setting}", changed
+        return f"policy.{setting} reward_model.{setting}", replace(changed, reward_model=replace(model, **held))
+
+    return change
+
+
+def _fewer_rows(setup: Setup) -> tuple[str, Setup] | None:
+    if setup.layout.sampler_kind != "native":  # vLLM has as many rows as its cache has room for
         return None
-    return Change(_of_both(setup, "gradient_checkpointing=true"), _both(setup, checkpointing=True))
-
-
-def _smaller_batches(setup: Setup) -> Change | None:
-    if setup.policy.tokens_per_microbatch <= FEWEST_TOKENS:
-        return None
-    text = _of_both(setup, f"tokens_per_microbatch={FEWEST_TOKENS}")
-    return Change(text, _both(setup, tokens_per_microbatch=FEWEST_TOKENS))
-
-
-def _fewer_rows(setup: Setup) -> Change | None:
     rows = max(FEWEST_ROWS, rows_at_once(setup) // 4)
-    if setup.layout.sampler_kind != "native" or rows >= rows_at_once(setup):
-        return None
-    return Change(f"rollout.max_rows={rows}", replace(setup, work=replace(setup.work, rows=rows)))
+    return f"rollout.max_rows={rows}", replace(setup, work=replace(setup.work, rows=rows))
 
 
-def _no_reference(setup: Setup) -> Change | None:
-    if not setup.policy.reference:
-        return None
-    return Change("algorithm.kl=null", replace(setup, policy=replace(setup.policy, reference=False)))
+def _no_reference(setup: Setup) -> tuple[str, Setup]:
+    return "algorithm.kl=null", replace(setup, policy=replace(setup.policy, reference=False))
 
 
-def _offload(setup: Setup) -> Change | None:
-    learning = [model for model in (setup.policy, setup.reward_model) if model is not None and model.trains]
-    if all(model.offload for model in learning):
-        return None
-    return Change(_of_both(setup, "optimizer_offload=true"), _both(setup, offload=True))
-
-
-def _wider_engines(setup: Setup) -> Change | None:
+def _wider_engines(setup: Setup) -> tuple[str, Setup] | None:
     layout, wider = setup.layout, 2 * setup.layout.tensor_parallel
     if layout.sampler_kind != "vllm" or layout.sampler_devices % wider or setup.policy.shape.heads % wider:
         return None
-    return Change(f"--tensor-parallel {wider}", replace(setup, layout=replace(layout, tensor_parallel=wider)))
+    return f"--tensor-parallel {wider}", replace(setup, layout=replace(layout, tensor_parallel=wider))
 
 
 @cache
@@ -99,53 +84,40 @@ def _adapted_shape(model: str) -> Shape:
     return shape_of(model, lora=LORA)
 
 
-def _policy_adapter(setup: Setup) -> Change | None:
+def _policy_adapter(setup: Setup) -> tuple[str, Setup] | None:
     policy = setup.policy
     if policy.adapted:
         return None
     adapted = replace(policy, shape=_adapted_shape(policy.shape.name), reference=False)
-    return Change(f"'policy.lora={{rank: {LORA.rank}}}'", replace(setup, policy=adapted))
+    return f"'policy.lora={{rank: {LORA.rank}}}'", replace(setup, policy=adapted)
 
 
-def _reward_model_adapter(setup: Setup) -> Change | None:
+def _reward_model_adapter(setup: Setup) -> tuple[str, Setup] | None:
     model = setup.reward_model
     if model is None or not model.trains or model.adapted:
         return None
     # Its name may stand for a folder that is not made yet: the size of the adapter is estimated.
     shape = replace(model.shape, adapter_params=round(LORA_SHARE * model.shape.params))
-    text = f"'reward_model.lora={{rank: {LORA.rank}}}'"
-    return Change(text, replace(setup, reward_model=replace(model, shape=shape)))
+    return f"'reward_model.lora={{rank: {LORA.rank}}}'", replace(setup, reward_model=replace(model, shape=shape))
 
 
-def _more_devices(setup: Setup) -> Change | None:
+def _more_devices(setup: Setup) -> tuple[str, Setup] | None:
     layout = setup.layout
     if layout.devices >= MOST_DEVICES:
         return None
     more = {name: 2 * getattr(layout, name) for name in ("policy", "reward_model", "sampler")}
-    return Change(f"--devices {2 * layout.devices}", replace(setup, layout=replace(layout, **more)))
+    return f"--devices {2 * layout.devices}", replace(setup, layout=replace(layout, **more))
 
 
 CHANGES = (
-    _checkpointing,
-    _smaller_batches,
+    _of_both("gradient_checkpointing=true", checkpointing=True),
+    _of_both(f"tokens_per_microbatch={FEWEST_TOKENS}", tokens_per_microbatch=FEWEST_TOKENS),
     _fewer_rows,
     _no_reference,
-    _offload,
+    _of_both("optimizer_offload=true", offload=True),
     _wider_engines,
     _policy_adapter,
     _reward_model_adapter,
     _more_devices,
 )
 """The possible changes, those that cost least first."""
-
-
-def _of_both(setup: Setup, setting: str) -> str:
-    """The setting for the policy and, if there is one, the reward model, as it would be written."""
-    names = ["policy"] if setup.reward_model is None else ["policy", "reward_model"]
-    return " ".join(f"{name}.{setting}" for name in names)
-
-
-def _both(setup: Setup, **settings: Any) -> Setup:
-    """These settings for the policy and, if there is one, the reward model."""
-    model = replace(setup.reward_model, **settings) if setup.reward_model is not None else None
-    return replace(setup, policy=replace(setup.policy, **settings), reward_model=model)

@@ -6,8 +6,11 @@ from cooper_lab.plan.advice import advice
 from cooper_lab.plan.devices import GB, Device
 from cooper_lab.plan.memory import Share, fits, kv_room, shares
 from cooper_lab.plan.setup import Layout, Learning, Setup, engine_of
-from cooper_lab.plan.whole_run import assistant_bytes, assistant_of, checkpoint_bytes, checkpoints_of
-from cooper_rl import RunConfig
+from cooper_lab.plan.shapes import shape_of
+from cooper_rl import InputError, RunConfig
+
+SAVED = 12
+"""Bytes of a checkpoint for each trained parameter: the float32 weight and AdamW's two running means."""
 
 
 def report(setup: Setup, device: Device, config: RunConfig, configured: Layout | None = None) -> str:
@@ -56,12 +59,21 @@ def _sum(share: Share) -> str:
 
 
 def _run(setup: Setup, config: RunConfig) -> Iterator[str]:
-    number, assistant = checkpoints_of(config), assistant_of(config)
+    number = config.checkpoint.keep + (config.checkpoint.keep_best is not None) + 1  # one is being written
     yield f"disk, GB: {number * checkpoint_bytes(setup) / GB:.0f}, for up to {number} checkpoints"
+    assistant = getattr(config.cooptimization.assistant, "model", None) if config.learns else None
     if assistant is not None:
-        size = assistant_bytes(assistant)
-        held = f"{size / GB:.1f} GB of weights in bfloat16, and its cache" if size else "its weights and cache"
+        try:
+            held = f"{2 * shape_of(assistant).params / GB:.1f} GB of weights in bfloat16, and its cache"
+        except (InputError, OSError):  # a name of the server's own, or a model of unknown shape
+            held = "its weights and cache"
         yield f"The assistant, {assistant}, is not among these devices: its server needs {held}."
+
+
+def checkpoint_bytes(setup: Setup) -> int:
+    """Bytes of one checkpoint."""
+    trained = [model for model in (setup.policy, setup.reward_model) if model is not None and model.trains]
+    return sum(SAVED * (model.shape.adapter_params if model.adapted else model.shape.params) for model in trained)
 
 
 def _verdict(setup: Setup, device: Device, configured: Layout | None) -> Iterator[str]:
