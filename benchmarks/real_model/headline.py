@@ -49,7 +49,9 @@ FURTHER: Mapping[str, Sequence[str]] = {
     "static_kl": ["kind=static"],
 }
 """Two arms that the first plan lacks: see headline.md. The KL coefficient of `static_kl` is that of its own pilot."""
-IMPLICIT = ("engine={kind: implicit}", "rewards=[{kind: outcome}]", "reward_model.input=chat_with_reference")
+IMPLICIT_ENGINE, IMPLICIT_INPUT = "engine={kind: implicit}", "chat_with_reference"
+"""What tells an arm that starts at its own copy of the policy, and what that copy was trained to read."""
+IMPLICIT = (IMPLICIT_ENGINE, "rewards=[{kind: outcome}]", f"reward_model.input={IMPLICIT_INPUT}")
 PRIME = (*IMPLICIT, "algorithm.advantages={kind: prime, form: verl}")
 RIVALS: Mapping[str, Sequence[str]] = {
     "iterated_5": [
@@ -248,7 +250,7 @@ def make_judge(out: Path, unit: Unit, bases: Mapping[str, Path]) -> None:
 def train(out: Path, name: str, arm: Sequence[str], unit: Unit) -> None:
     """Start or continue one run. Of a finished one the models in `final` are kept, and no checkpoint."""
     judge, layers = out / f"models/reward_model-{unit.seed}", BASES[unit.base]
-    if IMPLICIT[0] in arm:  # its own copy of the policy, of which all layers learn
+    if IMPLICIT_ENGINE in arm:  # its own copy of the policy, of which all layers learn
         judge, layers = out / f"models/implicit-{unit.seed}", ()
         if not judge.exists():
             given = [f"{out}/models/policy-{unit.seed}", f"{out}/data/{unit.seed}/labelled.jsonl", str(judge)]

@@ -13,7 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.real_model.decides import fresh
+from benchmarks.real_model.decides import REWARD_MODEL, fresh
+from benchmarks.real_model.headline import IMPLICIT_INPUT
 from benchmarks.real_model.warm_up import PROMPT
 
 from cooper_lab.designs.implicit import ImplicitEngine, implicit_folder
@@ -24,10 +25,10 @@ from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.engines.reward_input import RewardModelInput
 
-INPUT = "chat_with_reference"
 TEMPLATE = PROMPT.format(question="{{ messages[0].content }}")
 """What the policy reads, with the reference behind the question."""
-BATCH = 16
+WITH_HEAD = dict(setting.split("=", 1) for setting in REWARD_MODEL)
+BATCH = int(WITH_HEAD["batch_size"])
 
 
 def make_implicit(start: Path, labelled: Path, model: Path, seed: int) -> None:
@@ -36,7 +37,7 @@ def make_implicit(start: Path, labelled: Path, model: Path, seed: int) -> None:
     rows = [json.loads(line) for line in labelled.read_text(encoding="utf-8").splitlines()]
     Random(seed).shuffle(rows)
     batches = [rows[first : first + BATCH] for first in range(0, len(rows), BATCH)]
-    learner, encoder = opened(start, half, updates=len(batches), learning_rate=1e-4)
+    learner, encoder = opened(start, half, updates=len(batches))
     for number, picked in enumerate(batches, 1):
         asked = [(row["question"], row["reference_answer"], row["completion"]) for row in picked]
         labels, weights = [float(row["label"]) for row in picked], [1 / len(picked)] * len(picked)
@@ -48,12 +49,14 @@ def make_implicit(start: Path, labelled: Path, model: Path, seed: int) -> None:
     half.rename(model)
 
 
-def opened(start: Path, model: Path, updates: int, learning_rate: float) -> tuple[ImplicitLearner, RewardModelInput]:
+def opened(start: Path, model: Path, updates: int) -> tuple[ImplicitLearner, RewardModelInput]:
     """The learner, which compares with the start policy, and its input."""
-    shared: dict[str, Any] = {"device": "cpu", "autocast": "bfloat16", "tokens_per_microbatch": 2048}
+    shared: dict[str, Any] = {"device": "cpu", "autocast": WITH_HEAD["autocast"]}
+    shared["tokens_per_microbatch"] = int(WITH_HEAD["tokens_per_microbatch"])
     engine = ImplicitEngine()
     engine.policy(LearnerConfig(model=str(start), **shared), 0)
-    own = {"learning_rate": learning_rate, "warmup_steps": updates // 10, "input": INPUT, "max_input_tokens": 384}
+    own = {"learning_rate": float(WITH_HEAD["learning_rate"]), "max_input_tokens": int(WITH_HEAD["max_input_tokens"])}
+    own |= {"warmup_steps": updates // 10, "input": IMPLICIT_INPUT}
     config = ScorerConfig.model_validate({"model": str(model)} | own | shared)
     return engine.reward_model(config, updates), RewardModelInput.of(config, load_tokenizer(str(model)))
 
