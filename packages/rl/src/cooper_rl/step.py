@@ -58,12 +58,6 @@ class Parts:
     notes: Mapping[str, int] = field(default_factory=dict)
     """Notes on the data for the run's record: message → number of problems."""
 
-    def describe_learners(self) -> list[str]:
-        """One line per learner, for the log: on which device and how it computes."""
-        model = self.reward.model
-        learners = {"policy": self.policy} | ({} if model is None else {"reward model": model.learner})
-        return [f"{name}: {description}" for name, learner in learners.items() if (description := learner.describe())]
-
     def close(self) -> None:
         """Stop the verifier's processes, close the assistant's connections, and stop what the engine has started."""
         self.reward.close()

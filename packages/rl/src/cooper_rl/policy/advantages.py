@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
 
-    from cooper_base.data.answer import AnswerGroup
     from cooper_base.data.verdict import Verdict
     from cooper_rl.policy.config import AlgorithmConfig
     from cooper_rl.records import Ragged, Rollouts, Summands
@@ -63,12 +62,6 @@ class TokenCredit:
     metrics: dict[str, float]
 
 
-class AnswerScorer(Protocol):
-    """The run's reward model, as far as an estimator reads it."""
-
-    def logits(self, groups: Sequence[AnswerGroup]) -> Ragged: ...
-
-
 class AdvantageConfig(Config):
     """The settings of an estimator of advantages, which is its own settings. Each kind implements `advantages`."""
 
@@ -109,12 +102,12 @@ class AdvantageConfig(Config):
         """
 
     def token_credit(
-        self, model: AnswerScorer | None, rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
+        self, model: Any, rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
     ) -> TokenCredit | None:
         """What to add to the advantage of each token, before the step's updates; None adds nothing.
 
-        `model` is the run's reward model, if one is loaded. `decode` gives the text of token ids, without special
-        tokens.
+        `model` is the run's `RewardModel`; None if none is loaded. `decode` gives the text of token ids, without
+        special tokens.
         """
         return None
 
@@ -183,7 +176,7 @@ def estimate_usable(
 
 def token_credit(
     config: AdvantageConfig,
-    model: AnswerScorer | None,
+    model: Any,
     rollouts: Rollouts,
     rewards: Ragged,
     decode: Callable[[Sequence[int]], str],

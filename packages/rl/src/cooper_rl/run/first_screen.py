@@ -11,6 +11,7 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.text import printable
 from cooper_base.packages import loggers, set_log_level
 from cooper_rl.run_config import RunConfig
+from cooper_rl.step import Parts
 
 TRAINING_METRICS = (
     ("reward/mean", "reward"),
@@ -59,6 +60,13 @@ def describe_size(config: RunConfig, completed: int, test_problems: Sequence[int
         sampled = sum(test_problems) * config.evaluation.k
         text += f"; evaluations of {sampled:,} completions before, every {config.evaluation.every} steps and after"
     return text
+
+
+def describe_learners(parts: Parts) -> list[str]:
+    """One line per learner: on which device and how it computes."""
+    model = parts.reward.model
+    learners = {"policy": parts.policy} | ({} if model is None else {"reward model": model.learner})
+    return [f"{name}: {description}" for name, learner in learners.items() if (description := learner.describe())]
 
 
 def describe_prompt(problem: Problem, prompt: str) -> str:

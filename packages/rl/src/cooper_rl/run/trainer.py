@@ -28,6 +28,7 @@ from cooper_rl.run.first_screen import (
     TRAINING_METRICS,
     best_example,
     describe_example,
+    describe_learners,
     describe_prompt,
     describe_size,
     log_to_stderr,
@@ -210,7 +211,7 @@ class CooperTrainer(Closing):
         logger.info(
             "%s", describe_size(self.config, self.completed_steps, [len(t.problems) for t in self.parts.test_sets])
         )
-        for description in self.parts.describe_learners():
+        for description in describe_learners(self.parts):
             logger.info("%s", description)
         if self.completed_steps == 0:
             logger.info("%s", describe_prompt(*self.parts.rollouts.first_prompt(self._seed_of(1))))
