@@ -28,10 +28,7 @@ from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, TEST_PROBLEMS, 
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.twins import twin_learner
-from cooper_lab.designs.implicit import ImplicitEngine
-from cooper_lab.designs.implicit_learner import ImplicitLearner
 from cooper_rl import LearnerConfig, Problem, load_policy, load_tokenizer
-from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.reward_input import RewardModelInput
 
@@ -107,10 +104,7 @@ def opened(planted: Planted, policy: Path) -> Score:
     """The scores of a planted reward model as a run has it: an implicit one compares with the run's start policy."""
     folder = str(planted.folder / "reward_model")
     if planted.twin:
-        learner, encoder = twin_learner(planted.twin, folder, 0, 0, 0.0)
-        assert isinstance(learner, ImplicitLearner)
-        start = TorchPolicyLearner.from_config(LearnerConfig(model=str(policy), device="cpu"), 0, trainable=False)
-        learner.scoring_by(ImplicitEngine(), start)
+        learner, encoder = twin_learner(planted.twin, folder, 0, 0, 0.0, against=policy)
     else:
         tokenizer: Any = load_tokenizer(folder)
         learner = TorchRewardModelLearner.from_config(LearnerConfig(model=folder, device="cpu"), 0)
