@@ -56,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["run", "table", "picture"])
     parser.add_argument("table", choices=["A", "B", "C"])
-    parser.add_argument("phase", choices=["tune", "report", "pilot", "deeper"])
+    parser.add_argument("phase", choices=["tune", "report", "pilot", "deeper", "sampled"])
     parser.add_argument("--methods", nargs="*", default=[], help="these alone")
     parser.add_argument("--plantings", type=int, help="how many planted models a hole has")
     parser.add_argument("--out", type=Path, default=Path("runs/cotraining"))
@@ -123,13 +123,13 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tuned(results: Path, table_name: str, name: str, phase: str) -> dict[str, Any] | None:
-    """The point of the grid with the highest mean gold at the end over the cells of the tuning; only for a report or
-    deeper holes, and of a method that has a grid.
+    """The point of the grid with the highest mean gold at the end over the cells of the tuning; only for what is
+    reported, and of a method that has a grid.
 
     Raises InputError for a report before the tuning.
     """
     grid = yaml.safe_load(PLAN.read_text(encoding="utf-8"))["tables"][table_name]["methods"][name].get("grid", {})
-    if phase not in ("report", "deeper") or not grid:
+    if phase in ("tune", "pilot") or not grid:
         return None
     path = results / f"cotraining-{table_name}-tune.json"
     if not path.is_file():

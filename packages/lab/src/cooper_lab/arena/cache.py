@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from cooper_lab.arithmetic.world import START_SAMPLES, TWINS
 
 RECIPE = 1
 """Increase this with every change to a recipe, so that models of an older recipe are made again."""
+TWIN_RECIPES = {"implicit": 2, "implicit_reference": 2, "ipvrm": 2}
+"""The same for how a hole is planted in a twin; others have 1."""
 MANIFEST = "manifest.json"
 _MEASURED = {"policy": dict, "reward_model": dict, "rule": dict, "cpu_s": int | float}
 """Fields of a manifest that the arena's page shows."""
@@ -45,7 +47,9 @@ class Planted:
         kind = HOLES.kind_of(self.hole)
         made_from = {"hole": HOLES.dump(self.hole), "seed": self.seed, "recipe": RECIPE, "version": __version__}
         digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
-        return f"{kind.rpartition(':')[2]}-{self.seed}-{digest}" + (f"-{self.twin}" if self.twin else "")
+        recipe = TWIN_RECIPES.get(self.twin, 1)
+        of_twin = (f"-{self.twin}" if self.twin else "") + (f"-{recipe}" if recipe > 1 else "")
+        return f"{kind.rpartition(':')[2]}-{self.seed}-{digest}{of_twin}"
 
     @property
     def start(self) -> Path:
@@ -92,13 +96,14 @@ def make(planted: Planted) -> None:
         _write_aside(planted.start, lambda aside: train_twin(planted.twin, aside, planted.start_seed))
     if not planted.has_models:
         delete(planted.folder)
-        at = (planted.seed, planted.twin, planted.start)
-        _write_aside(
-            planted.folder,
-            lambda aside: (
-                plant_in_twin(planted.hole, aside, *at) if planted.twin else plant(planted.hole, aside, planted.seed)
-            ),
-        )
+        if planted.twin:
+            own = replace(planted, twin="", start_samples=False)
+            if not own.has_models:
+                make(own)
+            at = (planted.seed, planted.twin, planted.start, own.folder / "policy")
+            _write_aside(planted.folder, lambda aside: plant_in_twin(planted.hole, aside, *at))
+        else:
+            _write_aside(planted.folder, lambda aside: plant(planted.hole, aside, planted.seed))
     if planted.start_samples:
         draw_start_samples(planted.folder, training_problems())
 

@@ -59,21 +59,23 @@ RATE_PROBLEMS = 480
 ANSWERS = ("hacks", "right", "wrong")
 
 
-def plant_in_twin(hole: Hole, folder: Path, seed: int, twin: str, start: Path) -> None:
+def plant_in_twin(hole: Hole, folder: Path, seed: int, twin: str, start: Path, policy: Path) -> None:
     """Write `reward_model/`, one of the `TWINS` at `start` with the hole, and `manifest.json` into the folder.
 
+    An implicit one learns the hole against `policy`, with which the hole's runs start: it writes hacks more often than
+    the shipped policy does, so a score that is learned against that one is undone in a run.
     Raises InputError for a hole whose reward model starts at random.
     """
     if hole.from_scratch:
         raise InputError(f"hole {HOLES.kind_of(hole)}: its reward model starts at random, so it has no twins")
     hole = hole.of_member()  # the shipped reward model has a hole that the twins lack
     problems, random = arithmetic_problems("train", PROBLEMS, 0), Random(f"{HOLES.kind_of(hole)} {seed}")
-    learner, encoder = twin_learner(twin, start, seed, hole.updates, hole.learning_rate, _longest(hole))
+    learner, encoder = twin_learner(twin, start, seed, hole.updates, hole.learning_rate, _longest(hole), policy)
     teach(learner, encoder, hole.taught(problems, read_labelled(ASSETS / "labelled.jsonl"), random), random)
     learner.model.save_pretrained(folder / "reward_model")
     tokenizer_of(twin).save_pretrained(folder / "reward_model")
     tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
-    manifest = measure(hole, _start_policy(hole, seed), learner, tokenizer, seed, encoder)
+    manifest = measure(hole, load_policy(str(policy)), learner, tokenizer, seed, encoder)
     write_text(folder / "manifest.json", json.dumps(manifest, indent=2) + "\n")
 
 

@@ -41,10 +41,16 @@ CHAT = "{{{{ messages[0].content }}}}\n{mark}{{{{ messages[1].content }}}}{end}"
 
 
 def twin_learner(
-    twin: str, model: str | Path, seed: int, updates: int, learning_rate: float, longest: int = MAX_INPUT_TOKENS
+    twin: str,
+    model: str | Path,
+    seed: int,
+    updates: int,
+    learning_rate: float,
+    longest: int = MAX_INPUT_TOKENS,
+    against: Path = ASSETS / "policy",
 ) -> tuple[TorchRewardModelLearner | ImplicitLearner, RewardModelInput]:
     """A learner that starts at `model`, the policy or a twin that is trained already, and its input of at most
-    `longest` tokens."""
+    `longest` tokens. An implicit one is compared with the policy `against`."""
     settings = {"model": str(model), "learning_rate": learning_rate, "betas": (0.9, 0.98), "warmup_steps": 20}
     config = ScorerConfig.model_validate(settings | TWINS[twin] | {"device": "cpu", "max_input_tokens": longest})
     encoder = RewardModelInput.of(config, tokenizer_of(twin))
@@ -52,9 +58,7 @@ def twin_learner(
         return TorchRewardModelLearner.from_config(config, updates, new_head_seed=seed), encoder
     learner = ImplicitLearner.from_config(config, updates)
     setattr(learner.model.config, MARK, tokenizer_of(twin).pad_token_id)
-    start = TorchPolicyLearner.from_config(
-        LearnerConfig(model=str(ASSETS / "policy"), device="cpu"), 0, trainable=False
-    )
+    start = TorchPolicyLearner.from_config(LearnerConfig(model=str(against), device="cpu"), 0, trainable=False)
     return learner.scoring_by(IMPLICIT[twin](), start), encoder
 
 

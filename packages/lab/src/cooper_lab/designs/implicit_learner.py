@@ -52,7 +52,7 @@ class ImplicitLearner(TorchPolicyLearner, RewardModelLearner):
 
     def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
         """Logits, float32, on the CPU. An empty completion has 0."""
-        rows, lengths = self._rows(token_ids)
+        rows, lengths = self.completions(token_ids)
         written = np.flatnonzero(lengths)
         scores = torch.zeros(len(token_ids))
         if len(written):
@@ -93,11 +93,12 @@ class ImplicitLearner(TorchPolicyLearner, RewardModelLearner):
 
     def _ratios(self, token_ids: Sequence[Sequence[int]]) -> tuple[Float[Tensor, "B T"], Float[Tensor, " B"]]:
         """The log-ratios of each completion's tokens, 0 after them, and the number of its tokens."""
-        rows, lengths = self._rows(token_ids)
+        rows, lengths = self.completions(token_ids)
         flat, mask = self.run(self._completion_logprobs, list(rows), lengths, 1.0)
         reference = torch.from_numpy(self._reference.logprobs(rows, lengths)).to(flat)
         return flat.new_zeros(mask.shape).masked_scatter(mask, flat - reference), mask.sum(1).to(flat)
 
-    def _rows(self, token_ids: Sequence[Sequence[int]]) -> tuple[Column, np.ndarray]:
+    def completions(self, token_ids: Sequence[Sequence[int]]) -> tuple[Column, np.ndarray]:
+        """Inputs of `reward_model.input` without the mark, and the number of each completion's tokens, at its end."""
         parts = [split_at(getattr(self.model.config, MARK), row) for row in token_ids]
         return Column.of([[*prompt, *text] for prompt, text in parts]), np.array([len(text) for _, text in parts])
