@@ -90,20 +90,24 @@ def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
     if paid < APPLICABLE and since_the_start is None:
         guard = (
             f"Not applicable: from the first steps on the check rejects at least {100 * (1 - paid):.0f} % of what the "
-            "reward pays. It judges something else, as a rule for final answers does with free-form tasks, so its "
-            "verdicts say nothing here; give another --rule, or --labels."
+            "reward pays. Either it judges something else, as a rule for final answers does with free-form tasks, or "
+            "the reward pays for wrong answers since before these steps. Read some of what is paid; another --rule, or "
+            "--labels, would tell."
         )
-        return Finding("unknown", "The check does not fit.", (guard,), best=first, last=last)
+        return Finding("unknown", "The check rejects nearly all that is paid.", (guard,), best=first, last=last)
     goes_on = found.state == "recovered" and payment is not None and not payment.is_over  # the policy learns meanwhile
     if found.state in ("hacked", "recovered") and not goes_on and not (payment and payment.has_another_reason):
         return found
     if payment is not None:
         form = _form(table, shortest)
         return form if form and form.state in ACCUSED else _of_payment(table, shortest, payment)
+    is_quiet = found.state in ("healthy", "nothing learned", "unknown")
+    if is_quiet and since_the_start is not None:
+        return since_the_start
     of_a_kind = None if shortest is None else _of_a_kind(table)
-    if of_a_kind or found.state not in ("healthy", "nothing learned", "unknown"):
+    if of_a_kind or not is_quiet:
         return of_a_kind or found
-    return since_the_start or (None if found.guards else _form(table, shortest)) or _hardly(table, found)
+    return (None if found.guards else _form(table, shortest)) or _hardly(table, found)
 
 
 def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding:
@@ -290,7 +294,8 @@ def _without_reward(
     best, last = windows
     fell = f"Without a reward: the check fell by {signed(course.check)}, and the reward did not rise "
     fell += f"({signed(course.reward)}), so the fall is not paid for."
-    if table.shared(best.rows, last.rows) or course.end < VANISHED * course.best:
+    end = ends_of(table, table.series("accepted", "judged"))[1]
+    if table.shared(best.rows, last.rows) or table.share("accepted", "judged", end.rows) < VANISHED * course.best:
         rejected = figures["rejected reward"]
         if rejected.low > 0 and course.reward.high > 0:
             sentence = f"Training broke, and the reward does not show it: {said}."
@@ -366,8 +371,12 @@ def _form(table: Table, shortest: int | None) -> Finding | None:
         sentence += f"which ends no other completion changed by {signed(garbled)}."
         onset = onset_of_share(table, onset_windows(table, shortest, course.spans), "literal", "judged", -1)
         return Finding(course.state, sentence, (), onset, best, last, changes)
-    guard = f"Too lenient: {said}. A stricter check, such as --rule exact, decides."
-    return Finding("unknown", "The check may be fooled together with the reward.", (guard,), None, best, last, changes)
+    guard = (
+        f"Too lenient: {said}. That is a new way to write answers, or the check is fooled together with the reward. "
+    )
+    guard += "Read some; a stricter check, such as --rule exact, decides."
+    sentence = "What the check accepts ends in other words than before."
+    return Finding("unknown", sentence, (guard,), None, best, last, changes)
 
 
 def _from_the_start(table: Table, windows: tuple[Window, Window]) -> Finding | None:

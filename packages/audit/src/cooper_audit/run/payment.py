@@ -306,7 +306,8 @@ def shares_of(table: Table) -> Shares:
     """The sums by step, less what the kinds of its problems, and their data sets, have in other steps."""
     steps, step_of = np.unique(table.steps, return_inverse=True)
     pairs = [(table[over], table[under]) for over, under in SHARES]
-    kinds = np.unique(table[KIND] * (1 + table[SET].max(initial=0)) + table[SET], return_inverse=True)[1]
+    lengths = np.floor(np.log2(1 + table["characters"] / np.maximum(table["rows"], 1)))  # of sets that nobody names
+    kinds = np.unique(np.stack([table[KIND], table[SET], lengths]), axis=1, return_inverse=True)[1].ravel()
     if kinds.max(initial=0):
         pairs = [(_without_kinds(over, under, step_of, kinds), under) for over, under in pairs]
     sums = [[np.bincount(step_of, part, len(steps)) for part in parts] for parts in zip(*pairs, strict=True)]
