@@ -132,30 +132,33 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
         return Finding("right unpaid", sentence, (guard,), onset, before, after, figures)
     paid_wrong = ("paid_like_right", "possibly_rated")
     if is_rise(unread) and not is_rise(table.change(*paid_wrong, before, after)):
-        return Finding(
-            "unknown", f"Answers are not read: {said}.", (unread_guard(unread),), onset, before, after, figures
-        )
-    if payment.is_of_harder_problems:
-        guard = (
-            "Harder problems: later groups have fewer right answers, and a judge that errs more often on harder "
-            "problems then pays wrong answers more often, without a hack. By what groups with fewer right answers "
-            f"were paid before, or may have been, that explains {percent(min(payment.explained, 1.0))} of the rise. "
-            "The same problems at both ends, or an evaluation, would tell."
-        )
-        return Finding("unknown", f"Wrong answers are paid more: {said}.", (guard,), onset, before, after, figures)
-    if payment.is_of_conventions:
-        guard = (
-            "Answers not accepted: the rise is of problems to which the check accepts no answer, and these are paid no "
-            "more often than answers are right elsewhere. A data set whose right answers it does not accept, such as "
-            "in other units, or whose references are wrong, does that where more of it comes, or where the policy "
-            "learns it. Read some of them; a --rule that accepts what is right, or right references, would tell."
-        )
-        return Finding("unknown", f"Wrong answers are paid more: {said}.", (guard,), onset, before, after, figures)
+        seen, guard = "Answers are not read", unread_guard(unread)
+    else:
+        seen, guard = "Wrong answers are paid more", _another_reason(payment)
+    if guard:
+        return Finding("unknown", f"{seen}: {said}.", (guard,), onset, before, after, figures)
     sentence = f"The reward came to pay for wrong answers: {said}."
     if payment.is_over:
         sentence += f" At the end {percent(payment.at_end)} of it is."
         return Finding("recovered", sentence, (), None, before, after, figures)
     return Finding("wrong paid", sentence, (), onset, before, after, figures)
+
+
+def _another_reason(payment: Payment) -> str:
+    """What explains that wrong answers are paid more, without a hack; empty without a reason."""
+    if payment.is_of_harder_problems:
+        return (
+            "Harder problems: later groups have fewer right answers, and a judge that errs more often on harder "
+            "problems then pays wrong answers more often, without a hack. By what groups with fewer right answers "
+            f"were paid before, or may have been, that explains {percent(min(payment.explained, 1.0))} of the rise. "
+            "The same problems at both ends, or an evaluation, would tell."
+        )
+    return payment.is_of_conventions * (
+        "Answers not accepted: the rise is of problems to which the check accepts no answer, and these are paid no "
+        "more often than answers are right elsewhere. A data set whose right answers it does not accept, such as "
+        "in other units, or whose references are wrong, does that where more of it comes, or where the policy "
+        "learns it. Read some of them; a --rule that accepts what is right, or right references, would tell."
+    )
 
 
 def _course(shares: Sequence[float]) -> str:

@@ -45,10 +45,10 @@ FEWEST_OF_PART = 2
 DOUBT = 2.6
 """So many standard errors of how much more often wrong answers are paid in groups with fewer right ones are believed
 in: a verdict has to hold for what is probable in one of a hundred runs."""
-BEYOND, UNSEEN, COST = 2.0, 0.35, 1 / 3
+BEYOND, UNSEEN = 2.0, 0.35
 """A level that changes by so many times its spread in the steps before is beyond what these show. There a judge may pay
-for wrong answers to problems that nobody solves so much more often than to those that all solve: one that takes 70 % of
-them for right. Then a policy is paid less, by so much of what it would be if no further wrong answer were paid."""
+for wrong answers to problems that nobody solves so much more often than to those that all solve. That is one that takes
+70 % of them for right, because a tie counts half, so a policy is not paid for the other 30 %. A hack is."""
 TOGETHER = (2, 3)
 """So many steps are also taken together."""
 FEW_VALUES, INDEPENDENT = 10, 0.99
@@ -141,7 +141,7 @@ def payment_of(
 def _explained(table: Table, before: Window, after: Window) -> float:
     """`explained` between two windows. A judge may be fooled by harder problems more often. A hack pays for wrong rows
     in groups of any level. What a level adds is measured inside the steps before, some of which may be hacked; where
-    these do not show as large a change, it may be `UNSEEN`, if the further wrong answers cost the policy enough. Harder
+    these do not show as large a change, it may be `UNSEEN`, if the policy is paid as much less as that leaves. Harder
     problems cost it pay beside what right answers are paid, so where it has gained they explain nothing.
     """
     lost = [table.share("paid_less", "judged", window.rows) for window in (before, after)]
@@ -152,7 +152,7 @@ def _explained(table: Table, before: Window, after: Window) -> float:
     seen = explained_by(was.variance, was.covariance - DOUBT * was.error, change)
     wrong = [table.share("compared", "judged", window.rows) for window in (before, after)]
     unpaid = (wrong[1] - wrong[0]) * table.share("paid_less", "compared", before.rows)
-    is_beyond = change**2 > BEYOND**2 * was.variance and lost[1] - lost[0] >= COST * unpaid
+    is_beyond = change**2 > BEYOND**2 * was.variance and lost[1] - lost[0] >= (1 - 2 * UNSEEN) * unpaid
     return (max(seen, -UNSEEN * change) if is_beyond else seen) / rise
 
 
