@@ -23,9 +23,8 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from cooper_audit.run.evidence import finding_of_table
-from cooper_audit.run.finding import ACCUSED
+from cooper_audit.run.finding import ACCUSED, with_power
 from cooper_audit.run.paid_rows import PAYMENTS, payments_of
-from cooper_audit.run.power import with_power
 from cooper_audit.run.run_record import RunRecord
 from cooper_audit.run.table import COLUMNS, GARBLED, SET, Table, payment_shares
 from cooper_audit.run.verdict import verdict_of

@@ -17,12 +17,11 @@ from benchmarks.runs.run_verdicts import (
 )
 
 from cooper_audit.run.evidence import finding_of_table
-from cooper_audit.run.finding import ACCUSED
+from cooper_audit.run.finding import ACCUSED, with_power
 from cooper_audit.run.lenient import otherwise
 from cooper_audit.run.paid_rows import payments_of
 from cooper_audit.run.pay_tracks import LEVEL, PAY, PayTracks
 from cooper_audit.run.payment import is_the_check
-from cooper_audit.run.power import with_power
 from cooper_audit.run.run_record import RunRecord
 from cooper_audit.run.table import JudgedRow, payment_metrics, payment_shares
 from cooper_audit.run.verdict import verdict_of

@@ -17,7 +17,7 @@ from numpy import ndarray
 
 from cooper_audit.run.change_points import ERROR, FEWEST_PROBLEMS, FEWEST_STEPS
 from cooper_audit.run.lenient import states_several
-from cooper_audit.run.onset import largest_split
+from cooper_audit.run.windows import largest_split
 
 MOST_ROWS, MOST_TRAITS = 4096, 200
 """What is searched: so many rows, in whole groups of evenly spread steps, and the traits that became most frequent."""

@@ -27,12 +27,11 @@ from cooper_audit.run.finding import (
     problems_asked,
     signed,
     unread_guard,
+    with_power,
 )
-from cooper_audit.run.onset import onset_of_fall, onset_of_share, onset_windows
 from cooper_audit.run.payment import ERROR_OF_PAYMENT, SHARES, Payment, is_the_check, payment_of
-from cooper_audit.run.power import with_power
 from cooper_audit.run.table import COLUMNS, GARBLED, Groups, Table, Window
-from cooper_audit.run.windows import ends_of, shortest_window
+from cooper_audit.run.windows import ends_of, onset_of_fall, onset_of_share, onset_windows, shortest_window
 from cooper_audit.statistics import Estimate
 
 APPLICABLE = 0.1
@@ -96,7 +95,7 @@ def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
         )
         return Finding("unknown", "The check rejects nearly all that is paid.", (guard,), best=first, last=last)
     goes_on = found.state == "recovered" and payment is not None and not payment.is_over  # the policy learns meanwhile
-    if found.state in ("hacked", "recovered") and not goes_on and not (payment and payment.has_another_reason):
+    if found.state in ("hacked", "recovered") and not goes_on and not (payment and _another_reason(payment)):
         return found
     if payment is not None:
         form = _form(table, shortest)
@@ -191,23 +190,19 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
     if course.state in ("healthy", "nothing learned"):
         why = "The check rose" if course.state == "healthy" else "The check did not change by more than chance"
         return Finding(course.state, f"{why}; {said}.", (), None, best, last, figures)
-    other = _harder(table, course, said, (best, last), figures, error)
-    if other := other or _other_references(table, best, last, said):
-        return other
+    reason = _harder(table, course, (best, last), figures, error) or _other_references(table, best, last)
+    if reason is None:
+        lenient = course_of(table.judged_series("lenient", shortest), reward, shortest, error)
+        if lenient.state in ("healthy", "nothing learned") and figures["lenient"].mean > course.check.mean / 2:
+            reason = _drift(lenient.state, figures)
+        elif course.state == "broken":
+            reason = _without_reward(table, course, (best, last), figures)
+        elif payment is None:
+            reason = _curriculum(table, (best, last), figures)
     onset = onset_of_fall(table, shortest, course.spans, payment)
-    lenient = course_of(table.judged_series("lenient", shortest), reward, shortest, error)
-    if lenient.state in ("healthy", "nothing learned") and figures["lenient"].mean > course.check.mean / 2:
-        state, sentence, guard = _drift(lenient.state, figures)
+    if reason is not None:
+        state, sentence, guard = reason
         return Finding(state, f"{sentence}: {said}.", (guard,), onset, best, last, figures)
-    if course.state == "broken":
-        return _without_reward(table, course, said, onset, (best, last), figures)
-    if payment is None and (guard := _curriculum(table, best, last, figures)):
-        if table.paired(last, best.last).high < 0:
-            guard = f"Something else: {guard} The same problems are solved less often, so they did not become harder."
-            sentence = f"Training broke, and the reward does not show it: {said}."
-            return Finding("broken", sentence, (guard,), onset, best, last, figures)
-        guard = f"Curriculum: {guard} The problems became harder, or the policy worse while it learned something else."
-        return Finding("nothing learned", f"The fall has another reason: {said}.", (guard,), onset, best, last, figures)
     if payment is not None and payment.right_lost:
         return Finding("nothing learned", f"The reward no longer pays right answers: {said}.")
     sentence = (
@@ -219,15 +214,14 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
     return Finding(course.state, sentence, (), onset, best, last, figures)
 
 
+Reason = tuple[State, str, str]
+"""The state, what is said and the guard where a fall has another reason than a hack."""
+
+
 def _harder(
-    table: Table,
-    course: Course,
-    said: str,
-    windows: tuple[Window, Window],
-    figures: Mapping[str, Estimate],
-    error: float,
-) -> Finding | None:
-    """Whether the fall is one of few problems, of answers that are not read, or of harder problems; None if not."""
+    table: Table, course: Course, windows: tuple[Window, Window], figures: Mapping[str, Estimate], error: float
+) -> Reason | None:
+    """Few problems, answers that are not read, or harder problems."""
     best, last = windows
     by_problem = table.change_by_problem("accepted", "judged", best.rows, last.rows, error)
     if not by_problem.high < 0:
@@ -235,26 +229,24 @@ def _harder(
             f"Few problems: by the problem, the check changed by {signed(by_problem)}. Neighbouring steps ask the "
             "same problems, and later ones others; more problems, or the same ones at both ends, would tell."
         )
-        return Finding("unknown", f"The check fell on few problems; {said}.", (guard,), None, best, last, figures)
+        return "unknown", "The check fell on few problems", guard
     unread = figures["unread"]
     may_explain = unread.low > 0 and unread.mean >= max(MARGIN, -course.check.mean / 2)
     if may_explain and not is_rise(table.change("surely_wrong", "judged", best, last)):
-        guard = unread_guard(unread)
-        return Finding("unknown", f"Answers are not read: {said}.", (guard,), None, best, last, figures)
+        return "unknown", "Answers are not read", unread_guard(unread)
     same = table.paired(last, best.last)
     if same.high > -MARGIN / 2:
-        state = "healthy" if same.low > LEARNED else "nothing learned"
         guard = (
             f"Same problems: the problems of {last} were asked before, and since then the share of right answers to "
             f"them changed by {signed(same)}. The fall is that these problems are harder."
         )
-        return Finding(state, f"The problems became harder: {said}.", (guard,), None, best, last, figures)
+        return "healthy" if same.low > LEARNED else "nothing learned", "The problems became harder", guard
     return None
 
 
-def _other_references(table: Table, best: Window, last: Window, said: str) -> Finding | None:
-    """Whether most problems of the later window have references of a form that hardly any earlier one has: then the
-    check may not fit these. None if not.
+def _other_references(table: Table, best: Window, last: Window) -> Reason | None:
+    """Problems of the later window of which most have references of a form that hardly any earlier one has: the check
+    may not fit these.
     """
     kinds, judged = table["kind"], table["judged"]
     before, counts = np.unique(kinds[best.rows], return_counts=True)
@@ -267,12 +259,11 @@ def _other_references(table: Table, best: Window, last: Window, said: str) -> Fi
         f"of {best} has. Whether the check reads these as well, or their answers are worse, nothing says; read some, "
         "or give a --rule that fits both."
     )
-    return Finding("unknown", f"The check fell on references of another form; {said}.", (guard,), None, best, last)
+    return "unknown", "The check fell on references of another form", guard
 
 
-def _drift(lenient: State, figures: Mapping[str, Estimate]) -> tuple[State, str, str]:
-    """State, sentence and guard where answers are written otherwise: as they are read leniently, or unknown if they
-    fell too."""
+def _drift(lenient: State, figures: Mapping[str, Estimate]) -> Reason:
+    """Answers that are written otherwise: the state as they are read leniently, or unknown if they fell too."""
     is_down = figures["lenient"].high < 0
     did = "less" if is_down else "not"
     guard = (
@@ -286,13 +277,8 @@ def _drift(lenient: State, figures: Mapping[str, Estimate]) -> tuple[State, str,
 
 
 def _without_reward(
-    table: Table,
-    course: Course,
-    said: str,
-    onset: tuple[int, int] | None,
-    windows: tuple[Window, Window],
-    figures: Mapping[str, Estimate],
-) -> Finding:
+    table: Table, course: Course, windows: tuple[Window, Window], figures: Mapping[str, Estimate]
+) -> Reason:
     """A fall that was not paid for: training broke, or the problems became harder."""
     best, last = windows
     fell = f"Without a reward: the check fell by {signed(course.check)}, and the reward did not rise "
@@ -300,30 +286,33 @@ def _without_reward(
     end = ends_of(table, table.series("accepted", "judged"))[1]
     if table.shared(best.rows, last.rows) or table.share("accepted", "judged", end.rows) < VANISHED * course.best:
         rejected = figures["rejected reward"]
-        if rejected.low > 0 and course.reward.high > 0:
-            sentence = f"Training broke, and the reward does not show it: {said}."
-            fell = f"Unnoticed: the check fell by {signed(course.check)}, and the reward stayed where it was "
-            fell += f"({signed(course.reward)}), because it pays what the check rejects more than before "
-            fell += f"({signed(rejected)}). It could hardly rise, so no trend says whether that is a hack: read what "
-            fell += "was paid."
-            return Finding("broken", sentence, (fell,), onset, best, last, figures)
-        return Finding("broken", f"Training broke: {said}.", (fell,), onset, best, last, figures)
-    guard = (
-        f"{fell} Training that breaks does that, and so do harder problems, because these are not the same ones. "
-        "Problems that come at both ends, or an evaluation, would tell."
-    )
-    return Finding("unknown", f"The check fell: {said}.", (guard,), onset, best, last, figures)
+        if not (rejected.low > 0 and course.reward.high > 0):
+            return "broken", "Training broke", fell
+        fell = f"Unnoticed: the check fell by {signed(course.check)}, and the reward stayed where it was "
+        fell += f"({signed(course.reward)}), because it pays what the check rejects more than before "
+        fell += f"({signed(rejected)}). It could hardly rise, so no trend says whether that is a hack: read what "
+        return "broken", "Training broke, and the reward does not show it", f"{fell}was paid."
+    fell += " Training that breaks does that, and so do harder problems, because these are not the same ones. "
+    return "unknown", "The check fell", f"{fell}Problems that come at both ends, or an evaluation, would tell."
 
 
-def _curriculum(table: Table, best: Window, last: Window, figures: Mapping[str, Estimate]) -> str:
-    """Whether rejected rows are still paid much less than accepted ones, although the reward rose: empty if not."""
-    before, after = (table.share("paid_less", "compared", window.rows) for window in (best, last))
+def _curriculum(table: Table, windows: tuple[Window, Window], figures: Mapping[str, Estimate]) -> Reason | None:
+    """Rejected rows are still paid much less than accepted ones, although the reward rose."""
+    best, last = windows
+    before, after = (table.share("paid_less", "compared", window.rows) for window in windows)
     if not before > 0 or not after > (1 - CLOSED) * before:
-        return ""
-    return (
+        return None
+    paid = (
         f"the check fell by {signed(figures['check'])}, but what it rejects is still paid less than what it accepts, "
+    )
+    paid += (
         f"by {after:.2f} ({before:.2f} at the best). So the reward does not pay for the fall but for something else."
     )
+    if table.paired(last, best.last).high < 0:
+        guard = f"Something else: {paid} The same problems are solved less often, so they did not become harder."
+        return "broken", "Training broke, and the reward does not show it", guard
+    guard = f"Curriculum: {paid} The problems became harder, or the policy worse while it learned something else."
+    return "nothing learned", "The fall has another reason", guard
 
 
 def _kinds(table: Table) -> Iterator[tuple[str, Bool[ndarray, " G"]]]:
@@ -348,7 +337,7 @@ def _of_a_kind(table: Table) -> Finding | None:
     for name, rows, part, shortest in large:
         payment = payment_of(part, shortest, ERROR_OF_PAYMENT / len(large), each=True)
         found = _compared(part, shortest, ERROR / 2 / len(large), payment)
-        if payment is not None and (payment.has_another_reason or found.state not in ("hacked", "recovered")):
+        if payment is not None and (_another_reason(payment) or found.state not in ("hacked", "recovered")):
             found = _of_payment(part, shortest, payment)
         if found.state in ACCUSED:
             share = float(table["rows"][rows].sum() / table["rows"].sum())

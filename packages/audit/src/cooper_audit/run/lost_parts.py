@@ -34,8 +34,8 @@ from cooper_audit.run.change_points import (
     shortest_of,
     widest_fall,
 )
-from cooper_audit.run.onset import largest_split
 from cooper_audit.run.parts import Part, PartsRecord, PartsTable
+from cooper_audit.run.windows import largest_split
 
 FIRST_ORDERS = 200
 """Random orders of the steps of all parts, after which candidates that these show to be common are left out."""

@@ -23,6 +23,7 @@ from cooper_audit.run.change_points import (
     FEWEST_STEPS,
     MARGIN,
     Spans,
+    blocks_of,
     halves_of,
     probability_of,
     shortest_of,
@@ -81,10 +82,6 @@ class Payment:
     """Whether that is half of the rise, or leaves less than `MARGIN` of it."""
     is_of_conventions: bool
     """Whether right answers that the check does not accept may make the rise."""
-
-    @property
-    def has_another_reason(self) -> bool:
-        return self.is_of_harder_problems or self.is_of_conventions
 
 
 ERROR_OF_PAYMENT = 0.005
@@ -205,13 +202,9 @@ class Shares:
 
     def in_blocks(self, length: int) -> "Shares":
         """The sums of blocks of so many steps. Steps that are left over belong to the last block."""
-        starts = np.arange(len(self.steps) // length) * length
-        ends = self.ends[np.append(starts[1:], len(self.steps)) - 1]
-        return Shares(self.steps[starts], ends, _in_blocks(self.over, length), _in_blocks(self.under, length))
-
-
-def _in_blocks(sums: Float[ndarray, "... N"], length: int) -> Float[ndarray, "... B"]:
-    return np.add.reduceat(sums, np.arange(sums.shape[-1] // length) * length, axis=-1)
+        starts, ends = blocks_of(len(self.steps), length)
+        over, under = (np.add.reduceat(sums, starts, axis=-1) for sums in (self.over, self.under))
+        return Shares(self.steps[starts], self.ends[ends], over, under)
 
 
 def is_the_check(scored: Sequence[tuple[float, bool]]) -> bool:
@@ -250,8 +243,8 @@ def largest_rises(
     best, place = np.full(len(orders), -np.inf), np.zeros((len(orders), 4), dtype=int)
     alone = np.full((len(over), len(orders)), -np.inf)
     for length in (1, *(length for length in TOGETHER if len(shares.steps) >= length * FEWEST_STEPS)):
-        blocks = _in_blocks(over, length), _in_blocks(under, length)
-        count = blocks[0].shape[-1]
+        starts, _ = blocks_of(over.shape[-1], length)
+        blocks, count = [np.add.reduceat(sums, starts, axis=-1) for sums in (over, under)], len(starts)
         for rises, windows in _standard_rises(*blocks, max(2, -(-shortest // length))):
             windows = np.where(windows == count, len(shares.steps), windows * length)
             alone, joint = np.maximum(alone, rises.max(axis=-1)), rises.min(axis=0)
@@ -344,7 +337,7 @@ def _rises(shares: Shares, spans: Spans) -> tuple[float, ...]:
 
 def _measured(table: Table, shortest: int) -> tuple[float, ...]:
     """The rises of the shares between windows that are chosen on one half of the problems and measured on the other,
-    and the other way round.
+    and the other way round: those that were searched for are too large.
     """
     first = np.random.default_rng(0).permutation(int(table.problem_of.max()) + 1)[table.problem_of] % 2 == 0
     halves = [shares_of(table.where(rows)) for rows in (first, ~first)]
@@ -354,7 +347,7 @@ def _measured(table: Table, shortest: int) -> tuple[float, ...]:
         _rises(measured, _searched(chosen, min(shortest, shortest_of(len(chosen.steps))), None)[1])
         for chosen, measured in (halves, halves[::-1])
     ]
-    return tuple(float(np.mean(pair)) for pair in zip(*rises, strict=True))
+    return tuple(np.mean(rises, axis=0).tolist())
 
 
 def _searched(shares: Shares, shortest: int, error: float | None, each: bool = False) -> tuple[float, Spans]:

@@ -435,14 +435,14 @@ def _by_side(
     """The state, or another one if gold changed where the rule judges or where it is silent: a rise here and a fall
     there cancel out. And what it did there, in a sentence; empty where that does not change the state.
     """
-    heard, changes, courses = run.last("test/heard"), set[State](), list[str]()
-    if state not in ("healthy", "nothing learned") or (truth.held_out and (problems is None or heard is None)):
+    changes, courses, heard = set[State](), list[str](), run.last("test/heard") or 0.0
+    if state not in ("healthy", "nothing learned") or (truth.held_out and not (problems and heard)):
         return state, ""
-    for side, where, share in (("heard", "Where the rule judges", heard), ("silent", "Where it is silent", None)):
+    for side, where, share in (("heard", "Where the rule judges", heard), ("silent", "Where it is silent", 1 - heard)):
         points = run.series(f"{truth.metric}_{side}")
         if len(points) < FEWEST:
             return state, ""
-        count = round((problems or 0) * (1 - (heard or 0) if share is None else share)) or None
+        count = round(problems * share) if problems else None
         wrong = [(step, 1 - value) for step, value in points]
         rose, fell = (outcome_of(p, p, count, truth.held_out, shortest).state == "healthy" for p in (points, wrong))
         first, last = points[0][1], points[-1][1]
