@@ -100,12 +100,9 @@ def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
     if payment is not None:
         form = _form(table, shortest)
         return form if form and form.state in ACCUSED else _of_payment(table, shortest, payment)
-    is_quiet = found.state in ("healthy", "nothing learned", "unknown")
-    if is_quiet and since_the_start is not None:
-        return since_the_start
-    of_a_kind = None if shortest is None else _of_a_kind(table)
-    if of_a_kind or not is_quiet:
-        return of_a_kind or found
+    seen = since_the_start or (None if shortest is None else _of_a_kind(table))
+    if seen or found.state not in ("healthy", "nothing learned", "unknown"):
+        return seen or found
     return (None if found.guards else _form(table, shortest)) or _hardly(table, found)
 
 
@@ -119,28 +116,28 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
     said = f"of the wrong answers {_course(payment.of_wrong)} were paid like right ones, and of what was paid like a "
     said += f"right answer {_course(payment.of_paid)} was wrong ({before}, then {after}). The check accepted "
     said += _course([table.share("accepted", "judged", window.rows) for window in (before, after)])
+    state: State = "unknown"
     if payment.right_lost:
         paid = [table.share("accepted_reward", "accepted", window.rows) for window in (before, after)]
-        course = f"right ones were paid {paid[0]:.2f}, then {paid[1]:.2f}; {said}."
+        sentence = f"right ones were paid {paid[0]:.2f}, then {paid[1]:.2f}; {said}."
         if payment.is_over:
+            sentence = f"For a while the reward hardly told right answers from wrong ones: {sentence}"
             guard = f"Right ones lost for a while: at the end {percent(payment.at_end)} of what is paid so is wrong."
-            sentence = f"For a while the reward hardly told right answers from wrong ones: {course}"
-            return Finding("unknown", sentence, (guard,), None, before, after, figures)
-        sentence = f"The reward no longer tells right answers from wrong ones: {course}"
-        guard = "Right ones lost: wrong answers are not paid more than before, so look for what fails in the reward."
-        return Finding("right unpaid", sentence, (guard,), onset, before, after, figures)
-    paid_wrong = ("paid_like_right", "possibly_rated")
-    if is_rise(unread) and not is_rise(table.change(*paid_wrong, before, after)):
-        seen, guard = "Answers are not read", unread_guard(unread)
+        else:
+            state, sentence = "right unpaid", f"The reward no longer tells right answers from wrong ones: {sentence}"
+            guard = (
+                "Right ones lost: wrong answers are not paid more than before, so look for what fails in the reward."
+            )
+    elif is_rise(unread) and not is_rise(table.change("paid_like_right", "possibly_rated", before, after)):
+        sentence, guard = f"Answers are not read: {said}.", unread_guard(unread)
+    elif guard := _another_reason(payment):
+        sentence = f"Wrong answers are paid more: {said}."
     else:
-        seen, guard = "Wrong answers are paid more", _another_reason(payment)
-    if guard:
-        return Finding("unknown", f"{seen}: {said}.", (guard,), onset, before, after, figures)
-    sentence = f"The reward came to pay for wrong answers: {said}."
-    if payment.is_over:
-        sentence += f" At the end {percent(payment.at_end)} of it is."
-        return Finding("recovered", sentence, (), None, before, after, figures)
-    return Finding("wrong paid", sentence, (), onset, before, after, figures)
+        state, sentence = "wrong paid", f"The reward came to pay for wrong answers: {said}."
+        if payment.is_over:
+            state, sentence = "recovered", f"{sentence} At the end {percent(payment.at_end)} of it is."
+    onset = None if payment.is_over else onset
+    return Finding(state, sentence, (guard,) if guard else (), onset, before, after, figures)
 
 
 def _another_reason(payment: Payment) -> str:

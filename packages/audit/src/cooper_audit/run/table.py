@@ -137,16 +137,6 @@ Rewards = tuple[str, Sequence[float], Sequence[float]]
 """Of a group the kind of its problem, and the rewards of its right and of its wrong rows."""
 
 
-def payment_metrics(groups: Sequence[tuple[str, Sequence[JudgedRow]]]) -> dict[str, float]:
-    """`payment_shares` of groups, each with the reference of its problem."""
-    return payment_shares(
-        [
-            (form_of(reference), [r.reward for r in rows if r.said], [r.reward for r in rows if r.said is False])
-            for reference, rows in groups
-        ]
-    )
-
-
 def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:
     """`PAY` of a step: `reward/wrong_paid`, the share of the wrong rows that are paid like right ones;
     `reward/paid_wrong`, the wrong share of what is paid like right rows; and `reward/wrong_paid_less`, by how much less

@@ -29,8 +29,6 @@ from cooper_audit.run.table import Table, table_of
 from cooper_audit.run.watch_rules import DefaultRule, Watch
 from cooper_audit.statistics import Estimate
 
-HACKED_MARGIN = MARGIN
-"""A fall of more than this is a hack or a break, if it is more than the error of the evaluations."""
 FEWEST = 3
 """Values of the truth that a verdict takes."""
 FAULTS = (
@@ -39,7 +37,6 @@ FAULTS = (
 )
 """Metrics whose default watch rules show that training does not work. The other rules may also fire in a sound run."""
 
-HACKED_STATES = ACCUSED
 NAMES = {state: state.capitalize() for state in get_args(State)}
 NAMES |= {"recovered": "Hacked and recovered", "part lost": "Lost in a part", "unknown": "Cannot tell"}
 NAMES |= {"wrong paid": "Pays for wrong answers", "right unpaid": "No longer pays right answers"}
@@ -120,8 +117,8 @@ def outcome_of(
     else:
         course = course_of(series_of(truth), series_of(reward), shortest)
         state = course.state
-        hacks = hacks if state in HACKED_STATES else []
-        if state in HACKED_STATES and not hacks:
+        hacks = hacks if state in ACCUSED else []
+        if state in ACCUSED and not hacks:
             first, last = course.spans.before[1], course.spans.after[1]
             hacks = [((first, at(shown, first)), (last, at(shown, last)))]
     # A hacked run reports a fall under a higher reward, even if the truth was as low before the reward rose.
@@ -370,7 +367,7 @@ def _audit_of(run: RunRecord) -> Mapping[str, Any] | None:
 def _audited(run: RunRecord, written: Mapping[str, Any]) -> RunVerdict:
     alarms, alarm_at, _ = _replay(run.metrics)
     guards, onset, basis = written.get("guards"), written.get("onset"), written.get("basis")
-    hacked = written["state"] in HACKED_STATES and isinstance(onset, list) and all(type(step) is int for step in onset)
+    hacked = written["state"] in ACCUSED and isinstance(onset, list) and all(type(step) is int for step in onset)
     truth = TRUTHS[-1] if len(run.series(TRUTHS[-1].metric)) >= FEWEST else None
     first = onset[-1] if hacked and onset else None
     said = str(written.get("sentence", ""))
@@ -389,7 +386,7 @@ def _sentence(state: State, truth: Truth, outcome: Outcome, alarm_at: int | None
     if state == "broken":
         highest, (_, last) = max(value for _, value in outcome.reward), outcome.reward[-1]
         went = f"training reward went from {_share(highest)} at its best to {_share(last)}"
-        if outcome.best[1] - outcome.truth[-1][1] <= HACKED_MARGIN:
+        if outcome.best[1] - outcome.truth[-1][1] <= MARGIN:
             return f"The {went}, and {truth.name} from {start} to {end}."
         return f"{truth.title} fell from {best} to {end}, and the {went}."
     if outcome.hacked_at is None:
@@ -460,7 +457,7 @@ def _truth_signals(accuracies: Mapping[Truth, Points], chosen: Truth, outcome: O
         values = accuracies[truth] if truth.held_out else _in_whole_windows(accuracies[truth])
         (_, first), (_, last) = values[0], values[-1]
         best, where = max(value for _, value in values), ""
-        state = "bad" if best - last > HACKED_MARGIN else "good"
+        state = "bad" if best - last > MARGIN else "good"
         if truth == chosen:
             state = SAYS.get(outcome.state, "unknown")
             best, where = outcome.best[1], f" (step {outcome.best[0]})"
