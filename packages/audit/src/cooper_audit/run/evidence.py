@@ -280,8 +280,9 @@ def _without_reward(
     best, last = windows
     fell = f"Without a reward: the check fell by {signed(course.check)}, and the reward did not rise "
     fell += f"({signed(course.reward)}), so the fall is not paid for."
-    end = ends_of(table, table.series("accepted", "judged"))[1]
-    if table.shared(best.rows, last.rows) or table.share("accepted", "judged", end.rows) < VANISHED * course.best:
+    end = ends_of(table, table.series("accepted", "judged"))[1].rows
+    accepted = float(table["accepted"][end].sum()) - math.log(ERROR)  # at most, also if it is none of a few rows
+    if table.shared(best.rows, last.rows) or accepted < VANISHED * course.best * table["judged"][end].sum():
         rejected = figures["rejected reward"]
         if not (rejected.low > 0 and course.reward.high > 0):
             return "broken", "Training broke", fell
