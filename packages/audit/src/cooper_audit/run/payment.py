@@ -244,8 +244,8 @@ def largest_rises(
     alone = np.full((len(over), len(orders)), -np.inf)
     for length in (1, *(length for length in TOGETHER if len(shares.steps) >= length * FEWEST_STEPS)):
         starts, _ = blocks_of(over.shape[-1], length)
-        blocks, count = [np.add.reduceat(sums, starts, axis=-1) for sums in (over, under)], len(starts)
-        for rises, windows in _standard_rises(*blocks, max(2, -(-shortest // length))):
+        sums, count = [np.add.reduceat(part, starts, axis=-1) for part in (over, under)], len(starts)
+        for rises, windows in _standard_rises(sums[0], sums[1], max(2, -(-shortest // length))):
             windows = np.where(windows == count, len(shares.steps), windows * length)
             alone, joint = np.maximum(alone, rises.max(axis=-1)), rises.min(axis=0)
             at = joint.argmax(axis=1)
