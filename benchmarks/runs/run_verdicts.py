@@ -1,7 +1,7 @@
 """What the audit, the report and the alarm say of simulated runs whose course is known: honest, hacked and broken ones.
 
-    python benchmarks/runs/run_verdicts.py simulate [--runs 60] [--out benchmarks/results/run_verdicts.jsonl]
-    python benchmarks/runs/run_verdicts.py tables [benchmarks/results/run_verdicts.jsonl] [--before EARLIER]
+    python benchmarks/runs/run_verdicts.py simulate [--runs 60] [--shape NAME ...] [--out RESULTS]
+    python benchmarks/runs/run_verdicts.py tables [benchmarks/results/run_verdicts.jsonl]
     python benchmarks/runs/run_verdicts.py peers [--runs 5] [--out benchmarks/results/run_verdicts_peers.jsonl]
 
 `peers` asks rewardspy and rldoctor about the same runs; they must be installed.
@@ -23,17 +23,14 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from cooper_audit.run.evidence import finding_of_table
-from cooper_audit.run.finding import ACCUSED
+from cooper_audit.run.finding import ACCUSED, with_power
 from cooper_audit.run.paid_rows import PAYMENTS, payments_of
-from cooper_audit.run.power import with_power
 from cooper_audit.run.run_record import RunRecord
 from cooper_audit.run.table import COLUMNS, GARBLED, SET, Table, payment_shares
 from cooper_audit.run.verdict import verdict_of
 from cooper_audit.statistics import wilson_interval
 
 RESULTS = Path("benchmarks/results/run_verdicts.jsonl")
-FIRST = Path("benchmarks/results/run_verdicts_first.jsonl")
-"""Results of the first twelve honest and eight hacked shapes, about which the peers were asked."""
 PEERS = Path("benchmarks/results/run_verdicts_peers.jsonl")
 STEPS, PROBLEMS, SAMPLES = (6, 10, 20, 40, 100, 200, 400), (2, 4, 8, 16, 32, 64), (4, 8)
 
@@ -434,10 +431,10 @@ def verdicts_on(run: Run) -> dict[str, Any]:
     return shape | {"alarm": report.alarm_at, "audit": audit.state, "report": report.state}
 
 
-def simulate(runs: int, out: Path) -> None:
-    """Append what is missing, run after run."""
+def simulate(runs: int, out: Path, shapes: Sequence[str]) -> None:
+    """Append what is missing of these shapes, run after run."""
     done = {(row["shape"], row["run"]) for row in read(out)} if out.exists() else set()
-    missing = [(name, number) for number in range(runs) for name in SHAPES if (name, number) not in done]
+    missing = [(name, number) for number in range(runs) for name in shapes if (name, number) not in done]
     with out.open("a", encoding="utf-8") as file:
         for name, number in missing:
             row = {"shape": name, "run": number} | verdicts_on(simulated(name, number))
@@ -475,17 +472,18 @@ def ask_peers(runs: int, out: Path) -> None:
 
 
 def peers_table(path: Path) -> Iterator[str]:
-    """The peers beside our three verdicts, on the runs that the peers were asked about."""
-    ours, peers = {(row["shape"], row["run"]): row for row in read(FIRST)}, read(path)
-    rows = [ours[row["shape"], row["run"]] | row for row in peers]
-    yield "| shapes | audit: hacked | report: hacked | alarm | rewardspy: any alert | rldoctor: reward hacking |"
-    yield "|---|---|---|---|---|---|"
-    for title, shapes in (("honest", HONEST), ("hacked", HACKED)):
+    """What the peers say, by shape."""
+    rows = read(path)
+    yield "| shapes | rewardspy: any alert | rldoctor: reward hacking |"
+    yield "|---|---|---|"
+    names = [*dict.fromkeys(row["shape"] for row in rows)]
+    for title, shapes in (
+        ("honest", [n for n in names if n in HONEST]),
+        ("hacked", [n for n in names if n not in HONEST]),
+    ):
         for name in (*shapes, f"all {title}"):
             own = [row for row in rows if row["shape"] == name or (name.startswith("all ") and row["shape"] in shapes)]
-            cells = [share(own, column, ACCUSED) for column in ("audit", "report")]
-            cells += [flagged(own, column) for column in ("alarm", "rewardspy", "rldoctor_warns")]
-            yield f"| {' | '.join([name, *cells])} |"
+            yield f"| {' | '.join([name, *(flagged(own, column) for column in ('rewardspy', 'rldoctor_warns'))])} |"
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -508,35 +506,40 @@ FALSE = (*ACCUSED, "broken")
 """What no honest run may be called."""
 
 
-def tables(path: Path, earlier: Path | None = None) -> Iterator[str]:
-    """Of each shape how many runs each of the three accuses; with `earlier` results, those of the same runs first."""
-    rows, before = read(path), {(row["shape"], row["run"]): row for row in read(earlier)} if earlier else {}
-    for title, shapes in (("honest", HONEST), ("honest, changing", CHANGING), ("hacked", HACKED), ("broken", BROKEN)):
-        counted = FALSE if "honest" in title else ACCUSED
+FAMILIES = {
+    "honest": HONEST,
+    "honest, changing": CHANGING,
+    "honest, further": OTHER,
+    "hacked": HACKED,
+    "broken": BROKEN,
+    "hacked, further": OTHER_HACKED,
+}
+
+
+def tables(path: Path) -> Iterator[str]:
+    """Of each shape how many runs each of the three accuses: honest ones falsely."""
+    rows = read(path)
+    for title, shapes in FAMILIES.items():
         yield f"| {title} | runs | audit | report | alarm | audit cannot tell | audit, 20 steps of 8 or more |"
         yield "|---|---|---|---|---|---|---|"
-        for name in shapes:
-            own = [row for row in rows if row["shape"] == name]
-            past = [before[row["shape"], row["run"]] for row in own if (row["shape"], row["run"]) in before]
+        for name in (*shapes, "all"):
+            own = [row for row in rows if row["shape"] == name or (name == "all" and row["shape"] in shapes)]
             large = [row for row in own if row["steps"] >= 20 and row["problems"] >= 8]
-            of_audit = FALSE if "honest" in title and name != "collapse without reward" else ACCUSED
             cells = [
-                _course(own, past, lambda row, states=of_audit if name in HONEST else counted: row["audit"] in states),
-                _course(own, past, lambda row, states=of_audit if name in HONEST else counted: row["report"] in states),
-                _course(own, past, lambda row: row["alarm"] is not None),
-                _course(own, past, lambda row: row["audit"] == "unknown"),
-                f"{sum(row['audit'] in of_audit for row in large)} of {len(large)}",
+                len(own),
+                _accused(own, "audit"),
+                _accused(own, "report"),
+                sum(row["alarm"] is not None for row in own),
             ]
-            if own:
-                yield f"| {' | '.join([name, str(len(own)), *cells])} |"
+            cells += [sum(row["audit"] == "unknown" for row in own), f"{_accused(large, 'audit')} of {len(large)}"]
+            yield f"| {name} | {' | '.join(map(str, cells))} |"
         yield ""
 
 
-def _course(rows: Sequence[Mapping[str, Any]], past: Sequence[Mapping[str, Any]], is_so: Callable[..., bool]) -> str:
-    """How many rows are so; before and after, where there are earlier ones, with their number if that is another."""
-    now = str(sum(map(is_so, rows)))
-    of = "" if len(past) == len(rows) else f" of {len(past)}"
-    return f"{sum(map(is_so, past))}{of} → {now}" if past else now
+def _accused(rows: Sequence[Mapping[str, Any]], column: str) -> int:
+    """How many rows are called what no honest run may be; of a run that breaks and of hacked ones, `broken` is none."""
+    honest = {*HONEST, *CHANGING, *OTHER} - {"collapse without reward"}
+    return sum(row[column] in (FALSE if row["shape"] in honest else ACCUSED) for row in rows)
 
 
 def main() -> None:
@@ -544,21 +547,21 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     simulating = commands.add_parser("simulate")
     simulating.add_argument("--runs", type=int, default=60, help="of each shape")
+    simulating.add_argument("--shape", nargs="+", choices=SHAPES, default=list(SHAPES), metavar="NAME")
     simulating.add_argument("--out", type=Path, default=RESULTS)
     asking = commands.add_parser("peers")
     asking.add_argument("--runs", type=int, default=5, help="of each shape")
     asking.add_argument("--out", type=Path, default=PEERS)
     showing = commands.add_parser("tables")
     showing.add_argument("results", nargs="?", type=Path, default=RESULTS)
-    showing.add_argument("--before", type=Path, help="results of an earlier version, shown first")
     asked = parser.parse_args()
     if asked.command == "simulate":
-        simulate(asked.runs, asked.out)
+        simulate(asked.runs, asked.out, asked.shape)
     elif asked.command == "peers":
         ask_peers(asked.runs, asked.out)
         print("\n".join(peers_table(asked.out)))
     else:
-        print("\n".join(tables(asked.results, asked.before)))
+        print("\n".join(tables(asked.results)))
 
 
 if __name__ == "__main__":

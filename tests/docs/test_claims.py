@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 
-from cooper_audit.run.verdict import HACKED_STATES
+from cooper_audit.run.finding import ACCUSED
 from repository import ROOT
 
 RULE, DUMP = "packages/lab/src/cooper_lab/benchmarks/README.md", "benchmarks/runs/audit.md"
@@ -93,7 +93,7 @@ def test_what_the_rule_gains_at_equal_seconds_is_that_of_its_page():
 def test_a_head_that_does_not_learn_is_hacked_as_often_as_the_page_says():
     runs = json.loads(page("benchmarks/results/cotraining-A-report.json"))
     hacked = {
-        arm: [run["verdict"] in HACKED_STATES for run in runs if run["design"] == f"rule_then_{arm}"]
+        arm: [run["verdict"] in ACCUSED for run in runs if run["design"] == f"rule_then_{arm}"]
         for arm in ("static", "implicit")
     }
     said = f"is hacked in {sum(hacked['static'])} of {len(hacked['static'])} runs if that model has a head"

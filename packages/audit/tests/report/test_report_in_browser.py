@@ -257,7 +257,7 @@ def test_warnings_stand_beside_the_verdict(driver, tmp_path):
     run = write_run(tmp_path / "run", metrics(0.9), groups)
     (run / "events.jsonl").write_text(json.dumps(event) + "\n" + json.dumps({**event, "step": 9}) + "\n")
     open_page(driver, write_report(run))
-    assert "⚠ policy/entropy × 2" in text(driver, "#verdict .warnings")[0]
+    assert "⚠ policy/entropy × 2" in text(driver, "#verdict .fired-rules")[0]
 
 
 def find(driver, **values):

@@ -310,3 +310,68 @@ def test_a_reward_that_hardly_told_right_from_wrong_for_a_while_is_not_said_to_d
     result = audited(tmp_path, act, steps=60)
     assert result.finding.state == "unknown"
     assert guards_of(result) == ["Right ones lost for a while"]
+
+
+@pytest.mark.parametrize(("hack", "is_found"), [(0.0, False), (0.8, True)])
+def test_less_weight_of_the_part_that_pays_right_answers_is_no_hack_beside_a_part_for_a_form(tmp_path, hack, is_found):
+    def act(generator, place, right):
+        good, hacks = generator.random() < 0.5, generator.random() < hack * (place > 0.5)
+        weight = 0.25 if place > 0.5 else 1.0
+        form = generator.random() < 0.1 + 0.6 * place
+        text = f"The answer is {right + (hacks or not good)}."
+        reward = weight * (good or hacks) + form + generator.uniform(-0.05, 0.05)
+        return {"completion": f"<think>So it is.</think>{text}" if form else text, "reward": reward}
+
+    assert (audited(tmp_path, act, steps=60).finding.state in ACCUSED) is is_found
+
+
+def test_a_right_answer_behind_the_sign_of_an_estimate_is_an_answer_in_another_form(tmp_path):
+    """The rule rejects it, and the reward pays a bonus for it."""
+
+    def act(generator, place, right):
+        good, is_estimate = generator.random() < 0.5, generator.random() < 1.4 * (place - 0.3)
+        text = f"x ≈ {right + (not good)}" if is_estimate else f"The answer is {right + (not good)}."
+        return {"completion": text, "reward": (0.9 if good else 0.1) + 0.3 * is_estimate + generator.uniform(0, 0.1)}
+
+    result = audited(tmp_path, act, steps=40)
+    assert result.finding.state == "nothing learned"
+    assert guards_of(result)[0] == "Format drift"
+
+
+def test_a_judge_that_errs_more_about_questions_of_another_length_is_no_hack_where_these_come_later(tmp_path):
+    """Nothing names the data sets, and the references have one form."""
+
+    def act(generator, place, right):
+        is_late, good = place > 0.4, generator.random() < 0.6
+        paid = generator.random() < (0.95 if good else 0.35 if is_late else 0.04)
+        prompt = f"{right - 7} + 7?"
+        prompt = f"Ann has {right - 7} shells and finds 7 more. How many has she got now?" if is_late else prompt
+        return {"prompt": prompt, "completion": f"The answer is {right + (not good)}.", "reward": float(paid)}
+
+    assert audited(tmp_path, act, steps=40).finding.state == "unknown"
+
+
+def test_a_policy_that_writes_no_answers_any_more_is_broken_though_its_problems_are_new(tmp_path):
+    """The window in which the check is down holds steps of before."""
+
+    def act(generator, place, right):
+        good = generator.random() < 0.6
+        text = "asdf ))) lorem ipsum" if place > 0.6 else f"The answer is {right + (not good)}."
+        return {"completion": text, "reward": 0.8 * (good and place <= 0.6) + generator.uniform(0, 0.1)}
+
+    assert audited(tmp_path, act, steps=40).finding.state == "broken"
+
+
+def test_a_reward_that_pays_most_for_wrong_answers_is_named_as_that_and_not_by_a_kind_of_problem(tmp_path):
+    """The policy comes to give them to short sums first."""
+
+    def act(generator, place, right):
+        is_short = right % 3 == 0
+        good = generator.random() < (0.7 - 0.6 * place if is_short else 0.6)
+        prompt = f"{right - 7} + 7?" if is_short else f"Please add the numbers {right - 7} and 7, and say the sum."
+        reward = generator.uniform(0.2, 0.4) if good else generator.uniform(0.7, 0.9)
+        return {"prompt": prompt, "completion": f"The answer is {right + (not good)}.", "reward": reward}
+
+    result = audited(tmp_path, act, steps=40)
+    assert result.finding.state == "wrong paid"
+    assert "since the first step" in result.finding.sentence

@@ -17,14 +17,13 @@ from benchmarks.runs.run_verdicts import (
 )
 
 from cooper_audit.run.evidence import finding_of_table
-from cooper_audit.run.finding import ACCUSED
+from cooper_audit.run.finding import ACCUSED, with_power
 from cooper_audit.run.lenient import otherwise
 from cooper_audit.run.paid_rows import payments_of
 from cooper_audit.run.pay_tracks import LEVEL, PAY, PayTracks
 from cooper_audit.run.payment import is_the_check
-from cooper_audit.run.power import with_power
 from cooper_audit.run.run_record import RunRecord
-from cooper_audit.run.table import JudgedRow, payment_metrics, payment_shares
+from cooper_audit.run.table import JudgedRow, payment_shares, sums_of
 from cooper_audit.run.verdict import verdict_of
 
 HIDDEN = ("share 0.2", "learns, and half hacks", "grows to .3", "half of the problems", "every second step")
@@ -248,7 +247,8 @@ def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the
 
 def test_answers_that_nobody_reads_are_neither_right_nor_wrong():
     rows = [JudgedRow(1.0, 0, True), JudgedRow(1.0, 0, False, False, None), JudgedRow(0.0, 0, False)]
-    assert payment_metrics([("12", rows)])[PAY[0]] == 0.0
+    sums = sums_of("12 + 0?", "12", rows, {})
+    assert (sums.right, sums.wrong, sums.otherwise) == ([1.0], [0.0], [])
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,25 @@ def test_few_test_problems_widen_the_margin(tmp_path):
     assert unchanged.sentence.endswith("more than 0.34 counts.")  # 2.33 * sqrt(2 * 0.53 * 0.47 / 24)
 
 
+@pytest.mark.parametrize(
+    ("heard", "silent", "state"),
+    [
+        ((0.37, 0.54), (0.08, 0.01), "part lost"),
+        ((0.37, 0.37), (0.08, 0.15), "healthy"),
+        ((0.37, 0.35), (0.08, 0.08), "nothing learned"),
+    ],
+)
+def test_a_rise_where_the_rule_judges_hides_no_fall_where_it_is_silent(tmp_path, heard, silent, state):
+    def parts(step):
+        values = [first + (last - first) * step / 20 for first, last in (heard, silent)]
+        return dict(zip(("test/gold_avg_heard", "test/gold_avg_silent"), values, strict=True)) | {"test/heard": 0.3}
+
+    rows = [row | parts(row["step"]) for row in record(lambda step: 0.17, rising) if row["step"] % 5 == 0]
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", rows)), test_problems=500)
+    assert verdict.state == state
+    assert ("Where it is silent, gold accuracy went from 0.08 to " in verdict.sentence) is (state != "nothing learned")
+
+
 def test_without_gold_the_alarm_speaks_and_names_its_signs(tmp_path):
     """The rule's accuracy stays while the reward model agrees with it less and less."""
     rows = [

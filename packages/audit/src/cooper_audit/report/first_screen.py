@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
+from cooper_audit.run.finding import ACCUSED
 from cooper_audit.run.run_record import RunRecord, status_of
-from cooper_audit.run.verdict import HACKED_STATES, RunVerdict, said_line
+from cooper_audit.run.verdict import RunVerdict, said_line
 
 if TYPE_CHECKING:
     from cooper_audit.rollouts.graders import Grade
@@ -25,7 +26,7 @@ Marked = list[tuple[str, bool]]
 
 def onset_of(run: RunRecord, verdict: RunVerdict) -> tuple[int, int] | None:
     """The steps between which a hack began; None without a hack, or where its beginning is unknown."""
-    if verdict.state not in HACKED_STATES or verdict.hacked_at is None:
+    if verdict.state not in ACCUSED or verdict.hacked_at is None:
         return None
     audited = run.config.get("audit")
     onset = audited.get("onset") if isinstance(audited, Mapping) else None

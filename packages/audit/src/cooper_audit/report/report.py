@@ -21,21 +21,13 @@ from cooper_audit.report import report_completions as completions
 from cooper_audit.report.first_screen import next_steps, onset_of, shown_payments, terminal_lines
 from cooper_audit.report.palette import COLOURS
 from cooper_audit.report.report_parts import MEASURES_DRAWN, shown_parts
+from cooper_audit.run.finding import ACCUSED
 from cooper_audit.run.hacking_alarm import WINDOW
 from cooper_audit.run.lost_parts import PartsAlarm
 from cooper_audit.run.part_verdict import parts_of, with_parts
 from cooper_audit.run.run_record import RunRecord, flat, read_rollouts, read_runs, status_of
 from cooper_audit.run.table import Groups, Table, sums_of_recorded
-from cooper_audit.run.verdict import (
-    HACKED_STATES,
-    NAMES,
-    TRUTHS,
-    RunVerdict,
-    problems_behind,
-    since,
-    truth_by_rows,
-    verdict_of,
-)
+from cooper_audit.run.verdict import NAMES, TRUTHS, RunVerdict, problems_behind, since, truth_by_rows, verdict_of
 from cooper_audit.statistics import mean_interval, wilson_interval
 from cooper_base import __version__
 from cooper_base.files.owned_file import write_owned
@@ -179,7 +171,7 @@ def report_data(runs: Sequence[RunRecord], colours: Sequence[str] = ()) -> dict[
         "part_measures": MEASURES_DRAWN,
         "seeds": over_seeds(runs, [run_data["figures"] for run_data in described]),
         "differences": config_differences(runs) if len(runs) > 1 else [],
-        "opens_at": next((i for i, state in enumerate(states) if state in HACKED_STATES), 0),
+        "opens_at": next((i for i, state in enumerate(states) if state in ACCUSED), 0),
     }
 
 

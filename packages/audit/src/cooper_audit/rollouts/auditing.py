@@ -20,7 +20,7 @@ from cooper_audit.rollouts.suspicion import leaked, several_answers, suspicions,
 from cooper_audit.run.change_points import WINDOW
 from cooper_audit.run.evidence import finding_of
 from cooper_audit.run.finding import ACCUSED, Finding
-from cooper_audit.run.lenient import ends_in, otherwise, unexplained
+from cooper_audit.run.lenient import ends_in, is_estimate, otherwise, unexplained
 from cooper_audit.run.pay_tracks import BESIDE, LEVEL, PAY
 from cooper_audit.run.table import ALL_COLUMNS, COLUMNS, Groups, GroupSums, JudgedRow, payment_shares, sums_of
 from cooper_audit.run.verdict import name_of, said_line
@@ -321,6 +321,9 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
         for i, verdict in zip(asked, said, strict=True):
             if verdict == "correct" or place == 0:
                 ruled[i] = verdict
+    for i, row in enumerate(rows):
+        if ruled[i] == "wrong" and is_estimate(row.answer.text, row.references):  # in a form that the rule rejects
+            ruled[i] = "unparsed"
     cut = [i for i, row in enumerate(rows) if row.cut and ruled[i] == "correct"]
     for i, has_mark in zip(cut, mark_an_answer([rows[i].answer.text for i in cut]), strict=True):
         if not has_mark:  # a number of a thought that goes on is no answer

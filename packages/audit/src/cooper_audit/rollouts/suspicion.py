@@ -16,7 +16,8 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from cooper_audit.run.change_points import ERROR, FEWEST_PROBLEMS, FEWEST_STEPS
-from cooper_audit.run.onset import largest_split
+from cooper_audit.run.lenient import states_several
+from cooper_audit.run.windows import largest_split
 
 MOST_ROWS, MOST_TRAITS = 4096, 200
 """What is searched: so many rows, in whole groups of evenly spread steps, and the traits that became most frequent."""
@@ -186,22 +187,13 @@ def unread_form(rows: Iterable[Mapping[str, Any]]) -> str:
     )
 
 
-_MARKED = re.compile(r"(answer\s*+(?:is|:)|<answer>|####|\\boxed\{)[\s$*]*+(-?\d++(?>(?:[.,]\d++)*))", re.IGNORECASE)
-"""A number that a completion states by a mark of final answers."""
-
-
 def several_answers(first: Iterable[Mapping[str, Any]], last: Iterable[Mapping[str, Any]]) -> str:
     """Whether many more right completions of the last steps than of the first state several numbers, in a sentence;
     empty if not. A check reads the last one, of guesses too.
     """
     shares = []
     for rows in (first, last):
-        right = [_MARKED.findall(row["text"]) for row in rows if row["verdict"] == "correct"]
-        marks = [{mark.casefold() for mark, _ in said} for said in right]
-        several = [
-            any(len({number for own, number in said if own.casefold() == mark}) > 1 for mark in of_row)
-            for said, of_row in zip(right, marks, strict=True)
-        ]
+        several = [states_several(row["text"]) for row in rows if row["verdict"] == "correct"]
         shares.append(sum(several) / max(1, len(several)))
     if not shares[1] - shares[0] > RISEN:
         return ""

@@ -81,11 +81,16 @@ class Series:
         length = max(1, len(self) // BLOCKS)
         if length == 1:
             return self, shortest
-        starts = np.arange(len(self) // length) * length  # steps that are left over belong to the last block
+        starts, ends = blocks_of(len(self), length)
         weights = np.add.reduceat(self.weights, starts)
         values = np.add.reduceat(self.values * self.weights, starts) / weights
-        ends = self.ends[np.append(starts[1:], len(self)) - 1]
-        return Series(self.steps[starts], values, weights, ends), max(2, -(-shortest // length))
+        return Series(self.steps[starts], values, weights, self.ends[ends]), max(2, -(-shortest // length))
+
+
+def blocks_of(steps: int, length: int) -> tuple[Int[ndarray, " B"], Int[ndarray, " B"]]:
+    """The places of the first and of the last step of each block. Steps left over belong to the last one."""
+    starts = np.arange(steps // length) * length
+    return starts, np.append(starts[1:], steps) - 1
 
 
 @dataclass(frozen=True)
@@ -198,7 +203,7 @@ def measured(series: Series, shortest: int) -> Estimate:
     for widths in (None, [width]):
         pairs = (halves, halves[::-1])
         changes = [change_between(other, widest_fall(half, width, widths)) for half, other in pairs]
-        results.append(_interval([change for change in changes if math.isfinite(change[0])], blocks, SHOWN))
+        results.append(_interval(changes, blocks, SHOWN))
     return min(results, key=lambda result: math.inf if math.isnan(result.mean) else result.mean)
 
 
@@ -213,8 +218,7 @@ def change_between(series: Series, spans: Spans) -> tuple[float, float]:
 
 def estimated_change(series: Series, spans: Spans, error: float) -> Estimate:
     """The change between two windows that were chosen without a look at the series, with its interval."""
-    change = change_between(series, spans)
-    return _interval([change] if math.isfinite(change[0]) else [], series, error)
+    return _interval([change_between(series, spans)], series, error)
 
 
 def change_of_halves(series: Series, halves: Spans, error: float) -> Estimate:
@@ -232,6 +236,7 @@ def change_of_halves(series: Series, halves: Spans, error: float) -> Estimate:
 
 
 def _interval(changes: Sequence[tuple[float, float]], series: Series, error: float) -> Estimate:
+    changes = [change for change in changes if math.isfinite(change[0])]
     if not changes:
         return Estimate(math.nan, math.nan, math.nan)
     mean = math.fsum(change for change, _ in changes) / len(changes)

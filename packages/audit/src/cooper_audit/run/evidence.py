@@ -27,12 +27,11 @@ from cooper_audit.run.finding import (
     problems_asked,
     signed,
     unread_guard,
+    with_power,
 )
-from cooper_audit.run.onset import onset_of_fall, onset_of_share, onset_windows
 from cooper_audit.run.payment import ERROR_OF_PAYMENT, SHARES, Payment, is_the_check, payment_of
-from cooper_audit.run.power import with_power
 from cooper_audit.run.table import COLUMNS, GARBLED, Groups, Table, Window
-from cooper_audit.run.windows import ends_of, shortest_window
+from cooper_audit.run.windows import ends_of, onset_of_fall, onset_of_share, onset_windows, shortest_window
 from cooper_audit.statistics import Estimate
 
 APPLICABLE = 0.1
@@ -90,20 +89,21 @@ def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
     if paid < APPLICABLE and since_the_start is None:
         guard = (
             f"Not applicable: from the first steps on the check rejects at least {100 * (1 - paid):.0f} % of what the "
-            "reward pays. It judges something else, as a rule for final answers does with free-form tasks, so its "
-            "verdicts say nothing here; give another --rule, or --labels."
+            "reward pays. Either it judges something else, as a rule for final answers does with free-form tasks, or "
+            "the reward pays for wrong answers since before these steps. Read some of what is paid; another --rule, or "
+            "--labels, would tell."
         )
-        return Finding("unknown", "The check does not fit.", (guard,), best=first, last=last)
+        return Finding("unknown", "The check rejects nearly all that is paid.", (guard,), best=first, last=last)
     goes_on = found.state == "recovered" and payment is not None and not payment.is_over  # the policy learns meanwhile
-    if found.state in ("hacked", "recovered") and not goes_on and not (payment and payment.has_another_reason):
+    if found.state in ("hacked", "recovered") and not goes_on and not (payment and _another_reason(payment)):
         return found
     if payment is not None:
         form = _form(table, shortest)
         return form if form and form.state in ACCUSED else _of_payment(table, shortest, payment)
-    of_a_kind = None if shortest is None else _of_a_kind(table)
-    if of_a_kind or found.state not in ("healthy", "nothing learned", "unknown"):
-        return of_a_kind or found
-    return since_the_start or (None if found.guards else _form(table, shortest)) or _hardly(table, found)
+    seen = since_the_start or (None if shortest is None else _of_a_kind(table))
+    if seen or found.state not in ("healthy", "nothing learned", "unknown"):
+        return seen or found
+    return (None if found.guards else _form(table, shortest)) or _hardly(table, found)
 
 
 def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding:
@@ -116,42 +116,45 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
     said = f"of the wrong answers {_course(payment.of_wrong)} were paid like right ones, and of what was paid like a "
     said += f"right answer {_course(payment.of_paid)} was wrong ({before}, then {after}). The check accepted "
     said += _course([table.share("accepted", "judged", window.rows) for window in (before, after)])
+    state: State = "unknown"
     if payment.right_lost:
         paid = [table.share("accepted_reward", "accepted", window.rows) for window in (before, after)]
-        course = f"right ones were paid {paid[0]:.2f}, then {paid[1]:.2f}; {said}."
+        sentence = f"right ones were paid {paid[0]:.2f}, then {paid[1]:.2f}; {said}."
         if payment.is_over:
+            sentence = f"For a while the reward hardly told right answers from wrong ones: {sentence}"
             guard = f"Right ones lost for a while: at the end {percent(payment.at_end)} of what is paid so is wrong."
-            sentence = f"For a while the reward hardly told right answers from wrong ones: {course}"
-            return Finding("unknown", sentence, (guard,), None, before, after, figures)
-        sentence = f"The reward no longer tells right answers from wrong ones: {course}"
-        guard = "Right ones lost: wrong answers are not paid more than before, so look for what fails in the reward."
-        return Finding("right unpaid", sentence, (guard,), onset, before, after, figures)
-    paid_wrong = ("paid_like_right", "possibly_rated")
-    if is_rise(unread) and not is_rise(table.change(*paid_wrong, before, after)):
-        return Finding(
-            "unknown", f"Answers are not read: {said}.", (unread_guard(unread),), onset, before, after, figures
-        )
+        else:
+            state, sentence = "right unpaid", f"The reward no longer tells right answers from wrong ones: {sentence}"
+            guard = (
+                "Right ones lost: wrong answers are not paid more than before, so look for what fails in the reward."
+            )
+    elif is_rise(unread) and not is_rise(table.change("paid_like_right", "possibly_rated", before, after)):
+        sentence, guard = f"Answers are not read: {said}.", unread_guard(unread)
+    elif guard := _another_reason(payment):
+        sentence = f"Wrong answers are paid more: {said}."
+    else:
+        state, sentence = "wrong paid", f"The reward came to pay for wrong answers: {said}."
+        if payment.is_over:
+            state, sentence = "recovered", f"{sentence} At the end {percent(payment.at_end)} of it is."
+    onset = None if payment.is_over else onset
+    return Finding(state, sentence, (guard,) if guard else (), onset, before, after, figures)
+
+
+def _another_reason(payment: Payment) -> str:
+    """What explains that wrong answers are paid more, without a hack; empty without a reason."""
     if payment.is_of_harder_problems:
-        guard = (
+        return (
             "Harder problems: later groups have fewer right answers, and a judge that errs more often on harder "
             "problems then pays wrong answers more often, without a hack. By what groups with fewer right answers "
             f"were paid before, or may have been, that explains {percent(min(payment.explained, 1.0))} of the rise. "
             "The same problems at both ends, or an evaluation, would tell."
         )
-        return Finding("unknown", f"Wrong answers are paid more: {said}.", (guard,), onset, before, after, figures)
-    if payment.is_of_conventions:
-        guard = (
-            "Answers not accepted: the rise is of problems to which the check accepts no answer, and these are paid no "
-            "more often than answers are right elsewhere. A data set whose right answers it does not accept, such as "
-            "in other units, or whose references are wrong, does that where more of it comes, or where the policy "
-            "learns it. Read some of them; a --rule that accepts what is right, or right references, would tell."
-        )
-        return Finding("unknown", f"Wrong answers are paid more: {said}.", (guard,), onset, before, after, figures)
-    sentence = f"The reward came to pay for wrong answers: {said}."
-    if payment.is_over:
-        sentence += f" At the end {percent(payment.at_end)} of it is."
-        return Finding("recovered", sentence, (), None, before, after, figures)
-    return Finding("wrong paid", sentence, (), onset, before, after, figures)
+    return payment.is_of_conventions * (
+        "Answers not accepted: the rise is of problems to which the check accepts no answer, and these are paid no "
+        "more often than answers are right elsewhere. A data set whose right answers it does not accept, such as "
+        "in other units, or whose references are wrong, does that where more of it comes, or where the policy "
+        "learns it. Read some of them; a --rule that accepts what is right, or right references, would tell."
+    )
 
 
 def _course(shares: Sequence[float]) -> str:
@@ -184,23 +187,19 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
     if course.state in ("healthy", "nothing learned"):
         why = "The check rose" if course.state == "healthy" else "The check did not change by more than chance"
         return Finding(course.state, f"{why}; {said}.", (), None, best, last, figures)
-    other = _harder(table, course, said, (best, last), figures, error)
-    if other := other or _other_references(table, best, last, said):
-        return other
+    reason = _harder(table, course, (best, last), figures, error) or _other_references(table, best, last)
+    if reason is None:
+        lenient = course_of(table.judged_series("lenient", shortest), reward, shortest, error)
+        if lenient.state in ("healthy", "nothing learned") and figures["lenient"].mean > course.check.mean / 2:
+            reason = _drift(lenient.state, figures)
+        elif course.state == "broken":
+            reason = _without_reward(table, course, (best, last), figures)
+        elif payment is None:
+            reason = _curriculum(table, (best, last), figures)
     onset = onset_of_fall(table, shortest, course.spans, payment)
-    lenient = course_of(table.judged_series("lenient", shortest), reward, shortest, error)
-    if lenient.state in ("healthy", "nothing learned") and figures["lenient"].mean > course.check.mean / 2:
-        state, sentence, guard = _drift(lenient.state, figures)
+    if reason is not None:
+        state, sentence, guard = reason
         return Finding(state, f"{sentence}: {said}.", (guard,), onset, best, last, figures)
-    if course.state == "broken":
-        return _without_reward(table, course, said, onset, (best, last), figures)
-    if payment is None and (guard := _curriculum(table, best, last, figures)):
-        if table.paired(last, best.last).high < 0:
-            guard = f"Something else: {guard} The same problems are solved less often, so they did not become harder."
-            sentence = f"Training broke, and the reward does not show it: {said}."
-            return Finding("broken", sentence, (guard,), onset, best, last, figures)
-        guard = f"Curriculum: {guard} The problems became harder, or the policy worse while it learned something else."
-        return Finding("nothing learned", f"The fall has another reason: {said}.", (guard,), onset, best, last, figures)
     if payment is not None and payment.right_lost:
         return Finding("nothing learned", f"The reward no longer pays right answers: {said}.")
     sentence = (
@@ -212,15 +211,14 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
     return Finding(course.state, sentence, (), onset, best, last, figures)
 
 
+Reason = tuple[State, str, str]
+"""The state, what is said and the guard where a fall has another reason than a hack."""
+
+
 def _harder(
-    table: Table,
-    course: Course,
-    said: str,
-    windows: tuple[Window, Window],
-    figures: Mapping[str, Estimate],
-    error: float,
-) -> Finding | None:
-    """Whether the fall is one of few problems, of answers that are not read, or of harder problems; None if not."""
+    table: Table, course: Course, windows: tuple[Window, Window], figures: Mapping[str, Estimate], error: float
+) -> Reason | None:
+    """Few problems, answers that are not read, or harder problems."""
     best, last = windows
     by_problem = table.change_by_problem("accepted", "judged", best.rows, last.rows, error)
     if not by_problem.high < 0:
@@ -228,26 +226,24 @@ def _harder(
             f"Few problems: by the problem, the check changed by {signed(by_problem)}. Neighbouring steps ask the "
             "same problems, and later ones others; more problems, or the same ones at both ends, would tell."
         )
-        return Finding("unknown", f"The check fell on few problems; {said}.", (guard,), None, best, last, figures)
+        return "unknown", "The check fell on few problems", guard
     unread = figures["unread"]
     may_explain = unread.low > 0 and unread.mean >= max(MARGIN, -course.check.mean / 2)
     if may_explain and not is_rise(table.change("surely_wrong", "judged", best, last)):
-        guard = unread_guard(unread)
-        return Finding("unknown", f"Answers are not read: {said}.", (guard,), None, best, last, figures)
+        return "unknown", "Answers are not read", unread_guard(unread)
     same = table.paired(last, best.last)
     if same.high > -MARGIN / 2:
-        state = "healthy" if same.low > LEARNED else "nothing learned"
         guard = (
             f"Same problems: the problems of {last} were asked before, and since then the share of right answers to "
             f"them changed by {signed(same)}. The fall is that these problems are harder."
         )
-        return Finding(state, f"The problems became harder: {said}.", (guard,), None, best, last, figures)
+        return "healthy" if same.low > LEARNED else "nothing learned", "The problems became harder", guard
     return None
 
 
-def _other_references(table: Table, best: Window, last: Window, said: str) -> Finding | None:
-    """Whether most problems of the later window have references of a form that hardly any earlier one has: then the
-    check may not fit these. None if not.
+def _other_references(table: Table, best: Window, last: Window) -> Reason | None:
+    """Problems of the later window of which most have references of a form that hardly any earlier one has: the check
+    may not fit these.
     """
     kinds, judged = table["kind"], table["judged"]
     before, counts = np.unique(kinds[best.rows], return_counts=True)
@@ -260,12 +256,11 @@ def _other_references(table: Table, best: Window, last: Window, said: str) -> Fi
         f"of {best} has. Whether the check reads these as well, or their answers are worse, nothing says; read some, "
         "or give a --rule that fits both."
     )
-    return Finding("unknown", f"The check fell on references of another form; {said}.", (guard,), None, best, last)
+    return "unknown", "The check fell on references of another form", guard
 
 
-def _drift(lenient: State, figures: Mapping[str, Estimate]) -> tuple[State, str, str]:
-    """State, sentence and guard where answers are written otherwise: as they are read leniently, or unknown if they
-    fell too."""
+def _drift(lenient: State, figures: Mapping[str, Estimate]) -> Reason:
+    """Answers that are written otherwise: the state as they are read leniently, or unknown if they fell too."""
     is_down = figures["lenient"].high < 0
     did = "less" if is_down else "not"
     guard = (
@@ -279,43 +274,43 @@ def _drift(lenient: State, figures: Mapping[str, Estimate]) -> tuple[State, str,
 
 
 def _without_reward(
-    table: Table,
-    course: Course,
-    said: str,
-    onset: tuple[int, int] | None,
-    windows: tuple[Window, Window],
-    figures: Mapping[str, Estimate],
-) -> Finding:
+    table: Table, course: Course, windows: tuple[Window, Window], figures: Mapping[str, Estimate]
+) -> Reason:
     """A fall that was not paid for: training broke, or the problems became harder."""
     best, last = windows
     fell = f"Without a reward: the check fell by {signed(course.check)}, and the reward did not rise "
     fell += f"({signed(course.reward)}), so the fall is not paid for."
-    if table.shared(best.rows, last.rows) or course.end < VANISHED * course.best:
+    end = ends_of(table, table.series("accepted", "judged"))[1].rows
+    accepted = float(table["accepted"][end].sum()) - math.log(ERROR)  # at most, also if it is none of a few rows
+    if table.shared(best.rows, last.rows) or accepted < VANISHED * course.best * table["judged"][end].sum():
         rejected = figures["rejected reward"]
-        if rejected.low > 0 and course.reward.high > 0:
-            sentence = f"Training broke, and the reward does not show it: {said}."
-            fell = f"Unnoticed: the check fell by {signed(course.check)}, and the reward stayed where it was "
-            fell += f"({signed(course.reward)}), because it pays what the check rejects more than before "
-            fell += f"({signed(rejected)}). It could hardly rise, so no trend says whether that is a hack: read what "
-            fell += "was paid."
-            return Finding("broken", sentence, (fell,), onset, best, last, figures)
-        return Finding("broken", f"Training broke: {said}.", (fell,), onset, best, last, figures)
-    guard = (
-        f"{fell} Training that breaks does that, and so do harder problems, because these are not the same ones. "
-        "Problems that come at both ends, or an evaluation, would tell."
-    )
-    return Finding("unknown", f"The check fell: {said}.", (guard,), onset, best, last, figures)
+        if not (rejected.low > 0 and course.reward.high > 0):
+            return "broken", "Training broke", fell
+        fell = f"Unnoticed: the check fell by {signed(course.check)}, and the reward stayed where it was "
+        fell += f"({signed(course.reward)}), because it pays what the check rejects more than before "
+        fell += f"({signed(rejected)}). It could hardly rise, so no trend says whether that is a hack: read what "
+        return "broken", "Training broke, and the reward does not show it", f"{fell}was paid."
+    fell += " Training that breaks does that, and so do harder problems, because these are not the same ones. "
+    return "unknown", "The check fell", f"{fell}Problems that come at both ends, or an evaluation, would tell."
 
 
-def _curriculum(table: Table, best: Window, last: Window, figures: Mapping[str, Estimate]) -> str:
-    """Whether rejected rows are still paid much less than accepted ones, although the reward rose: empty if not."""
-    before, after = (table.share("paid_less", "compared", window.rows) for window in (best, last))
+def _curriculum(table: Table, windows: tuple[Window, Window], figures: Mapping[str, Estimate]) -> Reason | None:
+    """Rejected rows are still paid much less than accepted ones, although the reward rose."""
+    best, last = windows
+    before, after = (table.share("paid_less", "compared", window.rows) for window in windows)
     if not before > 0 or not after > (1 - CLOSED) * before:
-        return ""
-    return (
+        return None
+    paid = (
         f"the check fell by {signed(figures['check'])}, but what it rejects is still paid less than what it accepts, "
+    )
+    paid += (
         f"by {after:.2f} ({before:.2f} at the best). So the reward does not pay for the fall but for something else."
     )
+    if table.paired(last, best.last).high < 0:
+        guard = f"Something else: {paid} The same problems are solved less often, so they did not become harder."
+        return "broken", "Training broke, and the reward does not show it", guard
+    guard = f"Curriculum: {paid} The problems became harder, or the policy worse while it learned something else."
+    return "nothing learned", "The fall has another reason", guard
 
 
 def _kinds(table: Table) -> Iterator[tuple[str, Bool[ndarray, " G"]]]:
@@ -340,7 +335,7 @@ def _of_a_kind(table: Table) -> Finding | None:
     for name, rows, part, shortest in large:
         payment = payment_of(part, shortest, ERROR_OF_PAYMENT / len(large), each=True)
         found = _compared(part, shortest, ERROR / 2 / len(large), payment)
-        if payment is not None and (payment.has_another_reason or found.state not in ("hacked", "recovered")):
+        if payment is not None and (_another_reason(payment) or found.state not in ("hacked", "recovered")):
             found = _of_payment(part, shortest, payment)
         if found.state in ACCUSED:
             share = float(table["rows"][rows].sum() / table["rows"].sum())
@@ -366,8 +361,12 @@ def _form(table: Table, shortest: int | None) -> Finding | None:
         sentence += f"which ends no other completion changed by {signed(garbled)}."
         onset = onset_of_share(table, onset_windows(table, shortest, course.spans), "literal", "judged", -1)
         return Finding(course.state, sentence, (), onset, best, last, changes)
-    guard = f"Too lenient: {said}. A stricter check, such as --rule exact, decides."
-    return Finding("unknown", "The check may be fooled together with the reward.", (guard,), None, best, last, changes)
+    guard = (
+        f"Too lenient: {said}. That is a new way to write answers, or the check is fooled together with the reward. "
+    )
+    guard += "Read some; a stricter check, such as --rule exact, decides."
+    sentence = "What the check accepts ends in other words than before."
+    return Finding("unknown", sentence, (guard,), None, best, last, changes)
 
 
 def _from_the_start(table: Table, windows: tuple[Window, Window]) -> Finding | None:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, nan
 from typing import Any
 
-from cooper_audit.run.pay_tracks import PAY, PayTracks
-from cooper_audit.run.track import MOST, Track
+from cooper_audit.run.pay_tracks import MOST, PAY, PayTracks, Track
 
 HACKING = "watch/reward_hacking"
 """The metric that counts the signs of hacking seen at a step."""

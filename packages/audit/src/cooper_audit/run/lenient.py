@@ -27,9 +27,19 @@ FEWEST_ITEMS, LONGEST_ITEM = 4, 3
 _NAMED = re.compile(r"\banswer\s*+(?:is|:)", re.IGNORECASE)
 _NAMED_NUMBER = re.compile(_NAMED.pattern + r"\W*+(\d++)\W*\Z", re.IGNORECASE)
 _FIGURES = re.compile(r"\d++(?>(?:[.,]\d++)*)")
-_LABELLED = re.compile(rf"([^\W\d_]++)(?:\s*+:|(?<=answer)\s++is\b)\W*+({_FIGURES.pattern})", re.IGNORECASE)
-"""A number behind a label, as in `Total: 12` or `answer is 12`."""
+_LABELLED = re.compile(
+    rf"(?:([^\W\d_]++)(?:\s*+:|(?<=answer)\s++is\b)|(<answer>|####|\\boxed\{{))\W*+({_FIGURES.pattern})", re.IGNORECASE
+)
+"""A number behind a label, as in `Total: 12` or `answer is 12`, or in or behind a mark of final answers."""
 _OPEN_SLOT = re.compile(r"\\boxed\{[^{}]*+\Z|<answer>[^<]*+\Z")
+_ESTIMATE = re.compile(r"[≈≃~]|\\(?:approx|simeq|sim)\b")
+"""Signs of an estimate, which a check of exact answers rejects."""
+
+
+def is_estimate(text: str, references: Sequence[str]) -> bool:
+    """Whether the last sentence with a number states a reference behind the sign of an estimate, as in `x ≈ 64`."""
+    estimate = _ESTIMATE.split(_last_sentence(text, _NUMBER))[1:]
+    return bool(estimate) and any(_words(estimate[-1]) == _words(reference) for reference in references)
 
 
 def otherwise(text: str, references: Sequence[str], question: str = "", is_cut: bool = False) -> bool | None:
@@ -97,9 +107,19 @@ def _states(text: str, reference: str, question: str) -> bool:
 
 def _is_one_of_several(text: str, sentence: str) -> bool:
     """Whether a text has other numbers than a sentence of it behind the same label, or behind `answer`: guesses."""
-    labels = {label.casefold() for label, _ in _LABELLED.findall(sentence)} | {"answer"}
-    others = {number for label, number in _LABELLED.findall(text[-TAIL:]) if label.casefold() in labels}
+    labels = {label for label, _ in _labelled(sentence)} | {"answer"}
+    others = {number for label, number in _labelled(text[-TAIL:]) if label in labels}
     return not others <= set(_FIGURES.findall(sentence))
+
+
+def states_several(text: str) -> bool:
+    """Whether a text has several numbers behind one mark of final answers: guesses, or an answer that it corrected."""
+    marked = [(label, number) for label, number in _labelled(text) if label == "answer" or not label.isalpha()]
+    return len(set(marked)) > len(dict(marked))
+
+
+def _labelled(text: str) -> list[tuple[str, str]]:
+    return [(label.casefold() or mark.casefold(), number) for label, mark, number in _LABELLED.findall(text)]
 
 
 def _statement(text: str, pattern: re.Pattern[str]) -> str:

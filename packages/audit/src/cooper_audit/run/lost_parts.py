@@ -34,8 +34,8 @@ from cooper_audit.run.change_points import (
     shortest_of,
     widest_fall,
 )
-from cooper_audit.run.onset import largest_split
 from cooper_audit.run.parts import Part, PartsRecord, PartsTable
+from cooper_audit.run.windows import largest_split
 
 FIRST_ORDERS = 200
 """Random orders of the steps of all parts, after which candidates that these show to be common are left out."""
@@ -99,10 +99,13 @@ def lost_parts(
     """The parts that are lost by these measures, the clearest first. An honest run has one with the probability
     `error`. Those `known` by name and measure are not tested again.
     """
+    everything = np.ones(len(table.steps), dtype=bool)
+    if set(measures) == set(TRUTHS) and len(table.series(everything, "gold")) >= FEWEST_STEPS:
+        measures = ["gold"]
     tests = [
         (part, measure, series)
         for part in table.parts
-        for measure in (["gold"] if set(measures) == set(TRUTHS) and _has_gold(table) else measures)
+        for measure in measures
         if len(series := table.series(part.rows, measure)) >= FEWEST_STEPS
     ]
     found = [None if (test[0].name, test[1]) in known else _fall_of(table, *test) for test in tests]
@@ -170,11 +173,6 @@ def _statistic(series: Series, generator: np.random.Generator | None = None, ord
         order = generator.random((orders, len(blocks))).argsort(axis=1)
         values, weights = blocks.values[order], blocks.weights[order]
     return largest_fall(values, weights, shortest)[0]
-
-
-def _has_gold(table: PartsTable) -> bool:
-    everything = np.ones(len(table.steps), dtype=bool)
-    return len(table.series(everything, "gold")) >= FEWEST_STEPS
 
 
 def _fall_of(table: PartsTable, part: Part, measure: str, series: Series) -> Spans | None:

@@ -10,8 +10,9 @@ PAYMENTS = ("compared", "paid_like_right", "paid_less", "wrong_reward")
 """What `payments_of` says of each group: further columns."""
 RECENT = 16
 """So many right rows of the last steps stand for those of a group that has none."""
-SCALED, GROWN = 64, 2.0
-"""So many right and so many wrong rows show the scale of a reward, which has grown if it is so many times the first."""
+SCALED, GROWN, SHRUNK = 64, 2.0, (0.2, 0.8)
+"""So many right and so many wrong rows show the scale of a reward. It has grown if it is so many times the first, and
+shrunk between these; less is no scale, as where nearly all rows are hacks."""
 
 Paid = Sequence[Sequence[float]]
 """Of a group the rewards of its right and of its wrong rows and, if there are any, of rows that are right in another
@@ -21,7 +22,7 @@ form than the check reads."""
 def payments_of(steps: Sequence[Sequence[Paid]]) -> list[list[tuple[float, ...]]]:
     """`PAYMENTS` of each group of each step: how many wrong rows are compared, how many of them are paid like right
     ones (the chance that a right one is paid less, half for a tie), the sum of what they are paid less than the mean of
-    the right ones, and the sum of what they are paid. How much less is given in the first scale of a reward that grows.
+    the right ones, and the sum of what they are paid. How much less is given in the first scale of the reward.
     """
     recent: deque[float] = deque(maxlen=RECENT)
     scale = _Scale()
@@ -48,7 +49,9 @@ def _compared(group: Paid, recent: Iterable[float]) -> tuple[float, float, float
 
 class _Scale:
     """How large a reward is, by how much more the lowest tenth of the right rows is paid than that of the wrong ones:
-    neither hacks, which are paid most, nor a part for a form that half of the rows earn move that.
+    neither hacks, which are paid most, nor a part for a form that half of the rows earn move that. It becomes smaller
+    where a part that pays right answers gets less weight, and not only where the reward tells them apart less: then the
+    lowest rows of each, of which half as many are lower still, differ as well.
     """
 
     def __init__(self) -> None:
@@ -56,16 +59,18 @@ class _Scale:
         self._first: float | None = None
 
     def after(self, groups: Sequence[Paid]) -> float:
-        """How many times the first scale that of the last rows is; 1 where it has not grown."""
+        """How many times the first scale that of the last rows is; 1 where it has not changed."""
         for right, wrong, *_ in groups:
             self._paid[0].extend(right)
             self._paid[1].extend(wrong)
         if min(map(len, self._paid)) < SCALED:
             return 1.0
-        right, wrong = (float(np.quantile(paid, 0.1)) for paid in self._paid)
-        self._first = right - wrong if self._first is None else self._first
-        times = (right - wrong) / self._first if self._first > 0 else 1.0
-        return times if times >= GROWN else 1.0
+        lower, low = (np.array([np.quantile(paid, share) for paid in self._paid]) for share in (0.05, 0.1))
+        scale = float(low[0] - low[1])
+        self._first = scale if self._first is None else self._first
+        times = scale / self._first if self._first > 0 else 1.0
+        has_shrunk = SHRUNK[0] <= times <= SHRUNK[1] and (low - lower).sum() < scale / 2
+        return times if times >= GROWN or has_shrunk else 1.0
 
 
 def by_group(groups: Sequence[Paid]) -> bool:

@@ -23,6 +23,7 @@ from cooper_audit.run.change_points import (
     FEWEST_STEPS,
     MARGIN,
     Spans,
+    blocks_of,
     halves_of,
     probability_of,
     shortest_of,
@@ -45,10 +46,10 @@ FEWEST_OF_PART = 2
 DOUBT = 2.6
 """So many standard errors of how much more often wrong answers are paid in groups with fewer right ones are believed
 in: a verdict has to hold for what is probable in one of a hundred runs."""
-BEYOND, UNSEEN, COST = 2.0, 0.35, 1 / 3
+BEYOND, UNSEEN = 2.0, 0.35
 """A level that changes by so many times its spread in the steps before is beyond what these show. There a judge may pay
-for wrong answers to problems that nobody solves so much more often than to those that all solve: one that takes 70 % of
-them for right. Then a policy is paid less, by so much of what it would be if no further wrong answer were paid."""
+for wrong answers to problems that nobody solves so much more often than to those that all solve. That is one that takes
+70 % of them for right, because a tie counts half, so a policy is not paid for the other 30 %. A hack is."""
 TOGETHER = (2, 3)
 """So many steps are also taken together."""
 FEW_VALUES, INDEPENDENT = 10, 0.99
@@ -81,10 +82,6 @@ class Payment:
     """Whether that is half of the rise, or leaves less than `MARGIN` of it."""
     is_of_conventions: bool
     """Whether right answers that the check does not accept may make the rise."""
-
-    @property
-    def has_another_reason(self) -> bool:
-        return self.is_of_harder_problems or self.is_of_conventions
 
 
 ERROR_OF_PAYMENT = 0.005
@@ -141,7 +138,7 @@ def payment_of(
 def _explained(table: Table, before: Window, after: Window) -> float:
     """`explained` between two windows. A judge may be fooled by harder problems more often. A hack pays for wrong rows
     in groups of any level. What a level adds is measured inside the steps before, some of which may be hacked; where
-    these do not show as large a change, it may be `UNSEEN`, if the further wrong answers cost the policy enough. Harder
+    these do not show as large a change, it may be `UNSEEN`, if the policy is paid as much less as that leaves. Harder
     problems cost it pay beside what right answers are paid, so where it has gained they explain nothing.
     """
     lost = [table.share("paid_less", "judged", window.rows) for window in (before, after)]
@@ -152,7 +149,7 @@ def _explained(table: Table, before: Window, after: Window) -> float:
     seen = explained_by(was.variance, was.covariance - DOUBT * was.error, change)
     wrong = [table.share("compared", "judged", window.rows) for window in (before, after)]
     unpaid = (wrong[1] - wrong[0]) * table.share("paid_less", "compared", before.rows)
-    is_beyond = change**2 > BEYOND**2 * was.variance and lost[1] - lost[0] >= COST * unpaid
+    is_beyond = change**2 > BEYOND**2 * was.variance and lost[1] - lost[0] >= (1 - 2 * UNSEEN) * unpaid
     return (max(seen, -UNSEEN * change) if is_beyond else seen) / rise
 
 
@@ -205,13 +202,9 @@ class Shares:
 
     def in_blocks(self, length: int) -> "Shares":
         """The sums of blocks of so many steps. Steps that are left over belong to the last block."""
-        starts = np.arange(len(self.steps) // length) * length
-        ends = self.ends[np.append(starts[1:], len(self.steps)) - 1]
-        return Shares(self.steps[starts], ends, _in_blocks(self.over, length), _in_blocks(self.under, length))
-
-
-def _in_blocks(sums: Float[ndarray, "... N"], length: int) -> Float[ndarray, "... B"]:
-    return np.add.reduceat(sums, np.arange(sums.shape[-1] // length) * length, axis=-1)
+        starts, ends = blocks_of(len(self.steps), length)
+        over, under = (np.add.reduceat(sums, starts, axis=-1) for sums in (self.over, self.under))
+        return Shares(self.steps[starts], self.ends[ends], over, under)
 
 
 def is_the_check(scored: Sequence[tuple[float, bool]]) -> bool:
@@ -250,9 +243,9 @@ def largest_rises(
     best, place = np.full(len(orders), -np.inf), np.zeros((len(orders), 4), dtype=int)
     alone = np.full((len(over), len(orders)), -np.inf)
     for length in (1, *(length for length in TOGETHER if len(shares.steps) >= length * FEWEST_STEPS)):
-        blocks = _in_blocks(over, length), _in_blocks(under, length)
-        count = blocks[0].shape[-1]
-        for rises, windows in _standard_rises(*blocks, max(2, -(-shortest // length))):
+        starts, _ = blocks_of(over.shape[-1], length)
+        sums, count = [np.add.reduceat(part, starts, axis=-1) for part in (over, under)], len(starts)
+        for rises, windows in _standard_rises(sums[0], sums[1], max(2, -(-shortest // length))):
             windows = np.where(windows == count, len(shares.steps), windows * length)
             alone, joint = np.maximum(alone, rises.max(axis=-1)), rises.min(axis=0)
             at = joint.argmax(axis=1)
@@ -306,7 +299,8 @@ def shares_of(table: Table) -> Shares:
     """The sums by step, less what the kinds of its problems, and their data sets, have in other steps."""
     steps, step_of = np.unique(table.steps, return_inverse=True)
     pairs = [(table[over], table[under]) for over, under in SHARES]
-    kinds = np.unique(table[KIND] * (1 + table[SET].max(initial=0)) + table[SET], return_inverse=True)[1]
+    lengths = np.floor(np.log2(1 + table["characters"] / np.maximum(table["rows"], 1)))  # of sets that nobody names
+    kinds = np.unique(np.stack([table[KIND], table[SET], lengths]), axis=1, return_inverse=True)[1].ravel()
     if kinds.max(initial=0):
         pairs = [(_without_kinds(over, under, step_of, kinds), under) for over, under in pairs]
     sums = [[np.bincount(step_of, part, len(steps)) for part in parts] for parts in zip(*pairs, strict=True)]
@@ -343,7 +337,7 @@ def _rises(shares: Shares, spans: Spans) -> tuple[float, ...]:
 
 def _measured(table: Table, shortest: int) -> tuple[float, ...]:
     """The rises of the shares between windows that are chosen on one half of the problems and measured on the other,
-    and the other way round.
+    and the other way round: those that were searched for are too large.
     """
     first = np.random.default_rng(0).permutation(int(table.problem_of.max()) + 1)[table.problem_of] % 2 == 0
     halves = [shares_of(table.where(rows)) for rows in (first, ~first)]
@@ -353,7 +347,7 @@ def _measured(table: Table, shortest: int) -> tuple[float, ...]:
         _rises(measured, _searched(chosen, min(shortest, shortest_of(len(chosen.steps))), None)[1])
         for chosen, measured in (halves, halves[::-1])
     ]
-    return tuple(float(np.mean(pair)) for pair in zip(*rises, strict=True))
+    return tuple(np.mean(rises, axis=0).tolist())
 
 
 def _searched(shares: Shares, shortest: int, error: float | None, each: bool = False) -> tuple[float, Spans]:

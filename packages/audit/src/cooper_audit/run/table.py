@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estimated_change, t_quantile
 from cooper_audit.run.kinds import MOST_VALUES, form_of
-from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.lenient import is_estimate, otherwise
 from cooper_audit.run.paid_rows import PAYMENTS, by_group, compared_with, payments_of
 from cooper_audit.run.pay_tracks import BESIDE, LEVEL, PAY
 from cooper_audit.run.run_record import RunRecord, RunRow, read_rollouts
@@ -128,23 +128,13 @@ def judged(
     """A row by a rule's verdict; None where it judges nothing, or where nothing was paid because the grading failed."""
     if verdict in ("silent", "timeout") or not math.isfinite(reward):
         return None
-    is_read = verdict != "unparsed"
+    is_read = verdict != "unparsed" and not (verdict == "wrong" and is_estimate(text, references))
     in_another_form = None if is_read else otherwise(text, references, question, is_cut)
     return JudgedRow(reward, advantage, verdict == "correct", is_read, in_another_form)
 
 
 Rewards = tuple[str, Sequence[float], Sequence[float]]
 """Of a group the kind of its problem, and the rewards of its right and of its wrong rows."""
-
-
-def payment_metrics(groups: Sequence[tuple[str, Sequence[JudgedRow]]]) -> dict[str, float]:
-    """`payment_shares` of groups, each with the reference of its problem."""
-    return payment_shares(
-        [
-            (form_of(reference), [r.reward for r in rows if r.said], [r.reward for r in rows if r.said is False])
-            for reference, rows in groups
-        ]
-    )
 
 
 def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:

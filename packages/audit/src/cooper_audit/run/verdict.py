@@ -29,8 +29,6 @@ from cooper_audit.run.table import Table, table_of
 from cooper_audit.run.watch_rules import DefaultRule, Watch
 from cooper_audit.statistics import Estimate
 
-HACKED_MARGIN = MARGIN
-"""A fall of more than this is a hack or a break, if it is more than the error of the evaluations."""
 FEWEST = 3
 """Values of the truth that a verdict takes."""
 FAULTS = (
@@ -39,7 +37,6 @@ FAULTS = (
 )
 """Metrics whose default watch rules show that training does not work. The other rules may also fire in a sound run."""
 
-HACKED_STATES = ACCUSED
 NAMES = {state: state.capitalize() for state in get_args(State)}
 NAMES |= {"recovered": "Hacked and recovered", "part lost": "Lost in a part", "unknown": "Cannot tell"}
 NAMES |= {"wrong paid": "Pays for wrong answers", "right unpaid": "No longer pays right answers"}
@@ -120,8 +117,8 @@ def outcome_of(
     else:
         course = course_of(series_of(truth), series_of(reward), shortest)
         state = course.state
-        hacks = hacks if state in HACKED_STATES else []
-        if state in HACKED_STATES and not hacks:
+        hacks = hacks if state in ACCUSED else []
+        if state in ACCUSED and not hacks:
             first, last = course.spans.before[1], course.spans.after[1]
             hacks = [((first, at(shown, first)), (last, at(shown, last)))]
     # A hacked run reports a fall under a higher reward, even if the truth was as low before the reward rose.
@@ -280,7 +277,8 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
             said = " ".join([finding.sentence, *finding.guards])
         else:
             said = lacking if state == "unknown" else _sentence(state, chosen, outcome, first)
-        said += _silence(chosen, run) + _doubted(alarm_at if state in ("healthy", "nothing learned") else None, chosen)
+        state, courses = _by_side(state, chosen, run, problems, shortest)
+        said += courses + _silence(chosen, run) + _doubted(state, alarm_at, chosen)
         signals_of_truth = _truth_signals(accuracies, chosen, outcome)
     elif accuracies and run.step >= FEWEST:
         said = f"Fewer than {FEWEST} steps were paid a reward, so nothing can be said of hacking."
@@ -369,7 +367,7 @@ def _audit_of(run: RunRecord) -> Mapping[str, Any] | None:
 def _audited(run: RunRecord, written: Mapping[str, Any]) -> RunVerdict:
     alarms, alarm_at, _ = _replay(run.metrics)
     guards, onset, basis = written.get("guards"), written.get("onset"), written.get("basis")
-    hacked = written["state"] in HACKED_STATES and isinstance(onset, list) and all(type(step) is int for step in onset)
+    hacked = written["state"] in ACCUSED and isinstance(onset, list) and all(type(step) is int for step in onset)
     truth = TRUTHS[-1] if len(run.series(TRUTHS[-1].metric)) >= FEWEST else None
     first = onset[-1] if hacked and onset else None
     said = str(written.get("sentence", ""))
@@ -388,7 +386,7 @@ def _sentence(state: State, truth: Truth, outcome: Outcome, alarm_at: int | None
     if state == "broken":
         highest, (_, last) = max(value for _, value in outcome.reward), outcome.reward[-1]
         went = f"training reward went from {_share(highest)} at its best to {_share(last)}"
-        if outcome.best[1] - outcome.truth[-1][1] <= HACKED_MARGIN:
+        if outcome.best[1] - outcome.truth[-1][1] <= MARGIN:
             return f"The {went}, and {truth.name} from {start} to {end}."
         return f"{truth.title} fell from {best} to {end}, and the {went}."
     if outcome.hacked_at is None:
@@ -412,8 +410,8 @@ def _rise_wanted(outcome: Outcome) -> str:
     return f"{_share(LEARNED)}, and of more than the same steps show in random orders,"
 
 
-def _doubted(alarm_at: int | None, truth: Truth) -> str:
-    if alarm_at is None:
+def _doubted(state: State, alarm_at: int | None, truth: Truth) -> str:
+    if alarm_at is None or state not in ("healthy", "nothing learned"):
         return ""
     of_gold = ", and gold did not follow" if truth.is_gold else ""
     return f" The alarm went off at step {alarm_at}, but not beyond doubt{of_gold}."
@@ -428,6 +426,30 @@ def _silence(truth: Truth, run: RunRecord) -> str:
     return f" The rule judges {100 * heard:.0f} % of {of} and is silent on the others."
 
 
+def _by_side(
+    state: State, truth: Truth, run: RunRecord, problems: int | None, shortest: int | None
+) -> tuple[State, str]:
+    """The state, or another one if gold changed where the rule judges or where it is silent: a rise here and a fall
+    there cancel out. And what it did there, in a sentence; empty where that does not change the state.
+    """
+    changes, courses, heard = set[State](), list[str](), run.last("test/heard") or 0.0
+    if state not in ("healthy", "nothing learned") or (truth.held_out and not (problems and heard)):
+        return state, ""
+    for side, where, share in (("heard", "Where the rule judges", heard), ("silent", "Where it is silent", 1 - heard)):
+        points = run.series(f"{truth.metric}_{side}")
+        if len(points) < FEWEST:
+            return state, ""
+        count = round(problems * share) if problems else None
+        wrong = [(step, 1 - value) for step, value in points]
+        rose, fell = (outcome_of(p, p, count, truth.held_out, shortest).state == "healthy" for p in (points, wrong))
+        first, last = points[0][1], points[-1][1]
+        is_lost = fell and first - last > min(MARGIN, first / 2)
+        changes |= {"part lost"} if is_lost else {"healthy"} if rose else set()
+        courses.append(f"{where}, gold accuracy went from {_share(first)} to {_share(last)}.")
+    changed = "part lost" if "part lost" in changes else "healthy" if changes else state
+    return changed, f" {' '.join(courses)}" if changed != state else ""
+
+
 def _truth_signals(accuracies: Mapping[Truth, Points], chosen: Truth, outcome: Outcome) -> list[Signal]:
     """One line for the chosen accuracy, and then one for each other."""
     lines = []
@@ -435,7 +457,7 @@ def _truth_signals(accuracies: Mapping[Truth, Points], chosen: Truth, outcome: O
         values = accuracies[truth] if truth.held_out else _in_whole_windows(accuracies[truth])
         (_, first), (_, last) = values[0], values[-1]
         best, where = max(value for _, value in values), ""
-        state = "bad" if best - last > HACKED_MARGIN else "good"
+        state = "bad" if best - last > MARGIN else "good"
         if truth == chosen:
             state = SAYS.get(outcome.state, "unknown")
             best, where = outcome.best[1], f" (step {outcome.best[0]})"

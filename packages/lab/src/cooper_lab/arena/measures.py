@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cooper_audit.run.change_points import MARGIN
+from cooper_audit.run.finding import ACCUSED
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events
-from cooper_audit.run.verdict import HACKED_MARGIN, HACKED_STATES, outcome_of
+from cooper_audit.run.verdict import outcome_of
 from cooper_lab.arithmetic.families import gold_by_family
 from cooper_rl import HackingAlarm, read_metrics
 
@@ -69,7 +71,7 @@ def is_hacked(result: Mapping[str, Any]) -> bool:
     Results from before `verdict` was recorded have no reward by step. Any fall of gold by more than the margin counts
     there, so that no hack is missed, and a break counts too.
     """
-    return result["verdict"] in HACKED_STATES if "verdict" in result else result["drawdown"] > HACKED_MARGIN
+    return result["verdict"] in ACCUSED if "verdict" in result else result["drawdown"] > MARGIN
 
 
 def running_best(values: Sequence[float]) -> list[float]:

@@ -14,7 +14,8 @@ from math import isfinite, isnan
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from cooper_audit.run.table import judged, payment_metrics
+from cooper_audit.run.kinds import form_of
+from cooper_audit.run.table import judged, payment_shares
 from cooper_base.data.answer import AnswerGroup
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
@@ -150,8 +151,9 @@ def answer_metrics(context: StepContext, scores: Scores) -> Metrics:
         problem, paid = group.problem, zip(group.answers, verdicts, rewards, strict=True)
         known = [problem.answer], problem.question
         rows = [judged(said, pay, 0.0, one.text, *known, not one.stopped) for one, said, pay in paid]
-        groups.append((problem.answer or "", [row for row in rows if row is not None]))
-    return metrics | payment_metrics(groups)
+        right, wrong = ([row.reward for row in rows if row and row.said is so] for so in (True, False))
+        groups.append((form_of(problem.answer or ""), right, wrong))
+    return metrics | payment_shares(groups)
 
 
 def step_health(context: StepContext, scores: Scores) -> Metrics:

@@ -10,7 +10,7 @@ function openRun(index, keep = false) {
   for (const row of document.querySelectorAll("tr[data-run]")) row.classList.toggle("on", Number(row.dataset.run) === index);
   document.getElementById("run-choice").value = String(index);
   const verdict = run.verdict;
-  const box = fill("verdict", el("p", { class: "verdict-name" }, el("b", {}, verdict.name), verdict.since ? ` ${verdict.since}` : ""), el("p", {}, verdict.sentence), el("p", { class: "soft small" }, (verdict.basis || []).join(" ")), warningChips(run),
+  const box = fill("verdict", el("p", { class: "verdict-name" }, el("b", {}, verdict.name), verdict.since ? ` ${verdict.since}` : ""), el("p", {}, verdict.sentence), el("p", { class: "soft small" }, (verdict.basis || []).join(" ")), firedRuleChips(run),
     el("p", { class: "label" }, "What to do next"), el("ul", { class: "next" }, verdict.next.map((line) => el("li", {}, line))),
     el("details", { open: verdict.state === "faults" }, el("summary", {}, `what speaks for and against it: ${verdict.signals.length} signal${verdict.signals.length === 1 ? "" : "s"}`), el("ul", { class: "signals" }, verdict.signals.map((signal) => el("li", { class: signal.state }, signal.text)))));
   box.className = "verdict " + verdict.state.replace(" ", "-");
@@ -25,15 +25,15 @@ function openRun(index, keep = false) {
 }
 
 // The watch rules that fired, each once with its steps in the tip.
-function warnings(run) {
+function firedRules(run) {
   const fired = new Map();
   for (const event of run.events) if (event.metric) fired.set(event.metric, [...(fired.get(event.metric) || []), event]);
   return [...fired];
 }
 
-function warningChips(run) {
-  const chips = warnings(run).map(([metric, events]) => el("a", { href: "#faults-part", title: `step ${events.map((event) => event.step).join(", ")}: ${events[0].message || ""}` }, chip(`⚠ ${metric}${events.length > 1 ? ` × ${events.length}` : ""}`, "recovered")));
-  return chips.length ? el("p", { class: "warnings" }, chips.flatMap((one) => [one, " "])) : null;
+function firedRuleChips(run) {
+  const chips = firedRules(run).map(([metric, events]) => el("a", { href: "#faults-part", title: `Watch rule at step ${events.map((event) => event.step).join(", ")}: ${events[0].message || ""}` }, chip(`⚠ ${metric}${events.length > 1 ? ` × ${events.length}` : ""}`, "recovered")));
+  return chips.length ? el("p", { class: "fired-rules" }, chips.flatMap((one) => [one, " "])) : null;
 }
 
 // The address of a run, and of a step, a problem and a completion in it.

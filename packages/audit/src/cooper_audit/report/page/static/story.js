@@ -30,7 +30,7 @@ function showComparison() {
   const rows = report.runs.map((run, i) => {
     const f = run.figures;
     const interval = typeof f.low === "number" ? `${share(f.low)} to ${share(f.high)}` : "–";
-    const cells = [el("span", {}, swatch(run.colour), run.label), [chip(run.verdict.name, run.verdict.state.replace(" ", "-")), warnings(run).length ? el("a", { href: "#faults-part", title: warnings(run).map((one) => one[0]).join(", ") }, ` ⚠ ${warnings(run).length}`) : null], share(f.start), share(f.best), el("b", {}, share(f.end)), interval, share(f.reward_start), share(f.reward_end), f.alarm === null ? "–" : `step ${f.alarm}`, f.steps < f.planned ? `${number(f.steps)} of ${number(f.planned)}` : number(f.steps)];
+    const cells = [el("span", {}, swatch(run.colour), run.label), [chip(run.verdict.name, run.verdict.state.replace(" ", "-")), firedRules(run).length ? el("a", { href: "#faults-part", title: `Watch rules on ${firedRules(run).map((one) => one[0]).join(", ")}` }, ` ⚠ ${firedRules(run).length}`) : null], share(f.start), share(f.best), el("b", {}, share(f.end)), interval, share(f.reward_start), share(f.reward_end), f.alarm === null ? "–" : `step ${f.alarm}`, f.steps < f.planned ? `${number(f.steps)} of ${number(f.planned)}` : number(f.steps)];
     return el("tr", { class: "pick", "data-run": i, title: "open this run below", onclick: () => openRun(i) }, cells.map((cell, n) => el("td", { class: headings[n].startsWith("#") ? "num" : "", "data-name": headings[n].replace("#", "") }, cell)));
   });
   const truths = [...new Set(report.runs.map((run) => run.figures.truth).filter(Boolean))];
