@@ -5,7 +5,6 @@ left over, which the functions here give back: a verdict needs all of it to be k
 """
 
 import re
-from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -78,9 +77,8 @@ _COURTESY = re.compile(
 
 
 def without_courtesy(text: str) -> str:
-    """The text without a courtesy as its last sentence."""
-    last = deque(_COURTESY.finditer(text, max(0, len(text) - _REACH)), maxlen=1)
-    return text[: last[0].start()].rstrip() if last and last[0].end() == len(text) else text
+    """The text without such sentences."""
+    return _COURTESY.sub("", text).strip()
 
 
 _TAG = re.compile(r"</?\w{1,12}\s?/?>|<\|\w{1,20}\|>")
@@ -191,7 +189,6 @@ def behind_answer(text: str, answers: Sequence[str]) -> list[str]:
         return []
     if is_cut_off(text):
         return [NEVER_KNOWN]
-    text = _COURTESY.sub("", text)
     figures = {number for answer in answers for number in _NUMBER.findall(answer)}
     changed = [found.group() for found in _CHANGED_FIGURE.finditer(text) if found.group().strip() not in answers]
     if not figures.isdisjoint(number for found in changed for number in _NUMBER.findall(found)):

@@ -44,11 +44,11 @@ _MULTIPLE = re.compile(r"\A[\s$)}]*times\s(?=(?:the|his|her|their|its|as|more|th
 
 _PART_IS = re.compile(
     rf"(?:\A|[,;:]\s|\b(?:so|thus|hence|then|and)\s)[\s$*]*+(?:(?:the|an?|one|1)\s)?"
-    rf"(?P<part>(?:{'|'.join(PARTS)})s?|rest|\d[\d.]*+\s?(?:\\?%|percent)|\d+/\d+|\\[dt]?frac\s?\{{\d+\}}\{{\d+\}})\$?\s+"
+    rf"(?P<part>(?:{'|'.join(PARTS)})s?|rest|(?:square|cube|double|triple|reciprocal|opposite|factorial)(?=\sof)|\d[\d.]*+\s?(?:\\?%|percent)|\d+/\d+|\\[dt]?frac\s?\{{\d+\}}\{{\d+\}})\$?\s+"
     rf"(?:of\s(?![$\d])[^.,;\d]{{1,60}}\s)?(?:is|are|was|were|equals|=)\b",
     re.IGNORECASE,
 )
-"""A part whose value is stated: "half of it is 12"."""
+"""A part, or what is made from it, whose value is stated: "half of it is 12"."""
 
 _SIGN_OF_ESTIMATE = r"(?:\u2248|\\(?:approx|simeq|sim|cong)(?![A-Za-z])|(?:(?<=\s)|\A)~)"
 _ESTIMATE = re.compile(rf"(?i)(?:(?P<sign>{_SIGN_OF_ESTIMATE})|{words_of('about')})[\s$({{]*\Z")
@@ -94,6 +94,7 @@ _OPPOSITES += [
             r"\bhow (?:many|much)\b[^.?!]*\b(?:left\b|remain|still ha)",
         ),
         (rf"\b(?:pays?|paid|spends?|spent){_THEN_VALUE}", r"\bhow much (?:money |of the )?change\b"),
+        (rf"\bwill\s(?:have|be){_THEN_VALUE}(?!.*\b(?:left|remain|now))", r"\bnow\b"),
     )
 ]
 """What a value is of, and a question that does not ask for it: how many he had, of how many he will have."""
@@ -107,6 +108,9 @@ _QUANTITIES = re.compile(
 )
 """Names of values of which one is asked for, if any is."""
 _ALSO_CALLED = {"average": "mean", "circumference": "perimeter", "greatest common": "gcd", "least common": "lcm"}
+_LETTERS_OF = {"r": "radius", "d": "diameter|distance", "h": "height", "w": "width", "l": "length", "A": "area"}
+_LETTERS_OF |= {"V": "volume", "C": "perimeter", "P": "perimeter|probability|principal"}
+"""Letters of names that a question may ask for without them."""
 _FIGURE, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]|[%\u00b0]")
 _OF_FIGURES = "0123456789.,/ $}\\"
 _UNIT_CHARS = 200
@@ -141,7 +145,7 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     said = f"{inside} {behind}"
     is_one = len(texts) == 1 and len(texts[0]) <= _UNIT_CHARS and _LETTER.search(texts[0])
     unit = unit_of(texts[0]) if is_one else NO_UNIT
-    multiple = _MULTIPLE.match(said)
+    multiple, names = _MULTIPLE.match(said), names_of_value(before, texts)
     found: dict[str, Sequence[str]] = {
         "per": rates(units, (before, said)),
         "in": spans(f"{before} | {behind}"),
@@ -154,7 +158,8 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
         "thing": thing_said(unit),
         "asked": [part["part"] for part in _PART_IS.finditer(before)],
         "of": ["|".join(quantities)] if (quantities := _quantities(before.casefold())) else [],
-        "name": names_of_value(before, texts),
+        "letter": [name for name in names if name in _LETTERS_OF],
+        "name": names,
         "function": functions_of_value(before, texts),
         "rank": ranks(behind),
         "ordinal": ranks(inside),
@@ -221,6 +226,11 @@ def _asks_of(names: str, question: Question) -> bool:
     return not expected or not {*expected}.isdisjoint(names.split("|"))
 
 
+def _asks_letter(letter: str, question: Question) -> bool:
+    is_said = re.search(rf"(?<![A-Za-z]){letter}(?![A-Za-z])", question.text) is not None
+    return is_said or _asks_of(_LETTERS_OF[letter], question)
+
+
 _NAMES_UNIT = re.compile(r"(?<![A-Za-z\\])[^\W\d_]{2}|/\s?[a-z]")
 
 
@@ -238,6 +248,7 @@ _MET: dict[str, Callable[[str, Question], bool]] = {
     "more": _if_known(lambda _, q: _ASKS_DIFFERENCE.search(q.asked) is not None),
     "way": _if_known(lambda way, q: not _asks_opposite(way, q)),
     "of": _if_known(_asks_of),
+    "letter": _if_known(_asks_letter),
     "unit": _if_known(lambda text, q: bool(unit_of(q.reference)) or may_be_in(text, q.asked)),
     "thing": _if_known(lambda thing, q: may_count(thing, q.asked, q.text)),
     "name": _if_known(lambda name, q: may_be_named(name, q.asked, q.text)),

@@ -11,12 +11,13 @@ _PIECE = (
     r"(?:\\(?:[dt]?frac|sqrt|cdot|times|overline|angle|vec|left|right)(?![A-Za-z])"
     r"|(?<![A-Za-z\\])(?:[a-z]|[A-Z]{1,3})(?![A-Za-z])|[-+*/^_(){}'|\d])"
 )
-FUNCTION_OF_NAME = (
+_FUNCTION_OF_NAME = (
     r"\\?(?:sin|cos|tan|cot|sec|csc|log|ln|lg)(?![A-Za-z])(?:_\s?(?:\w|\{\w{1,9}\}))?(?:\^\s?\{?\d\}?)?"
     r"\s*\(?\s*\d?\s*(?:[A-Za-z]|\\[a-z]+)(?:_\w)?\s*\)?|\|[A-Za-z]\|"
 )
 """A function of a name: `\\sin 2x`, `\\log_2 x`, `|z|`."""
-_FUNCTION_OF = re.compile(rf"(?:\A|[,;:$\n\s])({FUNCTION_OF_NAME})\s*&?=[\s$]*\Z")
+is_function_of_name = re.compile(_FUNCTION_OF_NAME).fullmatch
+_FUNCTION_OF = re.compile(rf"(?:\A|[,;:$\n\s])({_FUNCTION_OF_NAME})\s*&?=[\s$]*\Z")
 _RANK = re.compile(r"\A[\s$^{}\\]*(?:(?:text|mathrm)\{)?(?:st|nd|rd|th)\b[\s$}]*(?:([a-z]+)\b)?}?")
 """Behind a figure: "th floor"."""
 _NAMED = re.compile(

@@ -62,9 +62,9 @@ def spans(text: str) -> list[str]:
 
 
 def asks_span(asked: str, span: str) -> bool:
-    """Whether a value for such a time may be asked for: the question names no other."""
+    """Whether a value for such a time may be asked for: the question names no other, and does not ask for now."""
     times = [*map(_length, _SPAN_ASKED.finditer(asked))]
-    return not times or span in times
+    return span in times or not (times or re.search(r"\bnow\b", asked))
 
 
 def _length(found: re.Match[str]) -> str:

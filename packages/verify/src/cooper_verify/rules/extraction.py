@@ -100,7 +100,12 @@ _EDGE_SPACES = (r"\,", r"\;", r"\:", r"\!", r"\>", r"\ ", r"\quad", r"\qquad", "
 _ENDS = ("\\\\", *_EDGE_SPACES, *".,;:")
 _GOES_ON = re.compile(r"\d\.{3}\Z")
 _BOLD = re.compile(r"(?<![\w)\]}])\*\*|\*\*(?![\w(\\])")  # x**2 is a power
-_LABEL = re.compile(r"\A\s*(?:(?:the|final)\s){0,2}answers?(?:\s(?:is|are)\b\s*:?|\s*:)", re.IGNORECASE)
+_LABEL = re.compile(
+    r"\A\s*(?:(?:(?:the|final)\s){0,2}answers?(?:\s(?:is|are)\b\s*:?|\s*:)"
+    r"|(?:=>|[\u21d2\u2234]|\\(?:therefore|implies|Rightarrow)(?![A-Za-z]))(?!=))",
+    re.IGNORECASE,
+)
+"""What leads to an answer: "the answer is", `\\therefore`."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ class _Places(NamedTuple):
 
 
 def _places(completion: str) -> _Places:
-    tail = one_notation(reply_of(completion)).strip()[-2 * TAIL_CHARS :]  # a character may become eleven
+    tail = without_courtesy(one_notation(reply_of(completion)))[-2 * TAIL_CHARS :]  # a character may become eleven
     boxes = final_boxes(tail)
     return _Places(tail, boxes, last_statement(tail, boxes[-1].end if boxes else 0))
 
@@ -212,7 +217,7 @@ def _unmarked(tail: str, factorials: bool) -> Stated:
     """The answer of a completion that marks none: the completion if it is short, else what its last sentence states."""
     if not factorials and not _is_plain(tail):
         tail = _EXCLAMATION.sub(lambda mark: "." if mark.group()[0] == "!" else " ", tail).strip()
-    tail = without_courtesy(tail.rstrip("` \n"))
+    tail = tail.rstrip("` \n")
     if not tail or _JSON_OBJECT.match(tail[tail.rfind("\n") + 1 :]):
         return NOTHING
     if display := _LAST_FORMULA.search(tail, max(0, len(tail) - LONGEST)):

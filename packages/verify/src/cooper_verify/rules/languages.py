@@ -121,13 +121,13 @@ LANGUAGES = [
         " derivative antiderivative integral gradient center centre centroid midpoint focus"
         " around origin direction defined given selected randomly chosen drawn prior"
         " tallest oldest youngest fastest cheapest shortest longest biggest earlier"
-        " larger smaller greater longer shorter taller older younger",
+        " larger smaller greater longer shorter taller older younger follows",
     ),
     Language(
         name="French",
         answer=r"r[eé]ponses?",
         verb=r"est|sont|vaut|valent|égale",
-        states=r"donne|coûte|reste|était|fait|mesure|obtient|font",
+        states=r"donne|coûte|reste|était|fait|mesure|obtient|font|il y a",
         ending="",
         final=r"(?:finale?|définitive)",
         conclusion=r"donc|ainsi|par conséquent|alors|finalement|d'où|au total",
@@ -170,7 +170,7 @@ LANGUAGES = [
         question=r"Frage|Aufgabe|Benutzer|Nutzer",
         words=r"der|das|und|ist|eine|einen|wir|beträgt|lautet|insgesamt|daher|somit|sind|kostet|bleiben|haben|antwort|sie",
         frames="der die das den dem des ein eine einen genau gleich entfernung"
-        " strecke summe fläche länge preis also daher somit ist insgesamt wert zahl"
+        " strecke summe fläche länge preis ergebnis lösung anzahl also daher somit ist insgesamt wert zahl"
         " es damit sich schließlich",
         subjects="wir sie er ihr ihre sein seine dies diese dieser für mit im in am auf von zu zum zur und nach"
         " pro jede jeder entfernung strecke summe fläche länge anzahl ergebnis lösung geschwindigkeit"
@@ -230,7 +230,7 @@ LANGUAGES = [
         name="Italian",
         answer=r"rispost[ae]|soluzione",
         verb=r"è|sono|vale|valgono|equivale a",
-        states=r"dà|costa|costano|resta|restano|rimangono|era|erano|misura|pesa|risulta|otteniamo|ha|hanno|fa",
+        states=r"dà|costa|costano|resta|restano|rimangono|era|erano|misura|pesa|risulta|otteniamo|ha|hanno|fa|ci sono",
         ending="",
         final=r"finale|definitiva",
         conclusion=r"quindi|dunque|perciò|pertanto|allora|in totale|in tutto",
@@ -272,7 +272,7 @@ LANGUAGES = [
         question=r"Вопрос|Задача|Пользователь",
         words=r"ответ|это|равно|равен|равна|итак|получаем|осталось|расстояние|стоит|составляет|он|она|они|значит|всего|что"
         r"|поэтому|следовательно",
-        frames="это ровно точно равен равна равно равняется так итого всего значение число таким образом",
+        frames="в итоге это ровно точно равен равна равно равняется так итого всего значение число таким образом",
         subjects="мы он она они его её их в на за с по и для у из этого этой этот эта расстояние сумма площадь"
         " длина количество результат решение скорость цена стоимость время правильный верный"
         " окончательный искомое искомый искомая каждый",
@@ -323,8 +323,8 @@ LANGUAGES = [
         question=r"問題|質問|ユーザー|問",
         words="",
         spaced=False,
-        frames="は が の を ちょうど 合計 全部 値 結果 それ これ です",
-        subjects="距離 面積 長さ 体積 速さ 速度 個数 数 人数 値段 時間 和 正しい 最終的な",
+        frames="は が の を 求める ちょうど 合計 全部 値 結果 それ これ です",
+        subjects="残り 距離 面積 長さ 体積 速さ 速度 個数 数 人数 値段 時間 和 正しい 最終的な",
         counters="個 つ 人 枚 本 匹 冊 台 回 歳 ページ",
     ),
     Language(
@@ -348,7 +348,7 @@ LANGUAGES = [
         words="",
         spaced=False,
         frames="은 는 이 가 의 를 을 정확히 총 모두 합계 값 결과 그 이것",
-        subjects="거리 면적 넓이 길이 부피 속도 개수 가격 시간 합 최종",
+        subjects="거리 면적 넓이 길이 부피 속도 개수 가격 시간 합 최종 남았습니다 있습니다",
         counters="개 명 마리 권 대 장 회 살 쪽 원",
     ),
 ]

@@ -8,6 +8,7 @@ import re
 from fractions import Fraction
 
 from cooper_verify.rules.languages import LANGUAGES, words_of
+from cooper_verify.rules.unit_table import MEASURES
 
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 _SCALES |= {"quadrillion": 10**15, "quintillion": 10**18, "sextillion": 10**21, "septillion": 10**24}
@@ -25,7 +26,8 @@ NUMBER_OF_WORD = {word: number for word, number in ONES.items() if word not in (
 PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
 PARTS |= {"tenth": 10}
 _SYMBOLS = {"k": 1000, "m": 10**6, "mn": 10**6, "mm": 10**6, "b": 10**9, "bn": 10**9, "t": 10**12, "tn": 10**12}
-SCALE = rf"(?:(?:{'|'.join(_SCALES)})s?\b|[{''.join(_UNSPACED)}])"
+_IN_UNIT = "|".join(sorted(name[1:] for name in MEASURES if name[0] in _UNSPACED and len(name) > 1))
+SCALE = rf"(?:(?:{'|'.join(_SCALES)})s?\b|[{''.join(_UNSPACED)}](?!{_IN_UNIT}))"
 """A pattern of words that scale the number in front of them."""
 _FIGURES = (
     r"(?>(?:\d{1,9}\s?)?)\\[dt]?frac(?:\{\d{1,9}\}\{[1-9]\d{0,9}\}|\d[1-9])|\d{1,9} \d{1,9}/[1-9]\d{0,9}"
@@ -77,7 +79,7 @@ _FOREIGN_SCALES = (
     r"|мл[нрд]\w{0,2}|милли(?:он|ард)\w{0,3}|χιλι\w{0,5}|εκατομμ\w{0,5}|ألف|آلاف|مليون\w{0,2}"
 )
 _UNSPACED_SCALES = [
-    "[\u4e07\u842c\u4ebf\u5104\u5343\u767e\u5146\ub9cc\uc5b5]|[\ucc9c\uc870](?!\\w)",  # Chinese, Japanese, Korean
+    f"[\u4e07\u842c\u4ebf\u5104\u5343\u767e\u5146\ub9cc\uc5b5](?!{_IN_UNIT})|[\ucc9c\uc870](?!\\w)",  # Chinese, Japanese, Korean
     "\u0939\u091c\u093c?\u093e\u0930|\u0932\u093e\u0916|\u0915\u0930\u094b\u0921",  # Hindi
     "\u0e1e\u0e31\u0e19|\u0e2b\u0e21\u0e37\u0e48\u0e19|\u0e41\u0e2a\u0e19|\u0e25\u0e49\u0e32\u0e19",  # Thai
 ]
@@ -87,14 +89,13 @@ _FOREIGN_NOT = (
     "(?:\u3067\u306f(?:\u306a\u3044|\u3042\u308a\u307e\u305b\u3093)|\u3058\u3083\u306a\u3044"  # Japanese
     rf"|{words_of('bound_after', languages=LANGUAGES[1:])})"
 )
-_REJECTED = "wrong|incorrect|false|untrue|invalid|impossible|extraneous|rejected|inadmissible|excluded|discarded"
 CHANGES_NUMBER = re.compile(
     r"(?i)\b(?:tens?|dozens?|hundreds?|thousands?|[mb]illions?|trillions?|lakhs?|lacs?|crores?|over|half|halves|thirds?"
     r"|fourths?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|(?:hundred|thousand|[mb]illion|trillion)ths?|squared|cubed"
     r"|times(?=\s(?:\d|the\b|as\b|more\b|less\b))|plus|minus|divided|percent|percentage|pct|per ?mille?|pi|sqrt|root"
     r"|or|and|point|degrees?|factorial|choose|mod|modulo|base|basis|gross|score|grand|thou|remainder|not|never|isn't|wasn't|cannot"
     r"|hex|hexadecimal|octal|binary|pp[mb]|bps?|kk|tn"
-    rf"|{_REJECTED}|at (?:least|most|minimum|maximum)|minimum|maximum|max|below"
+    r"|at (?:least|most|minimum|maximum)|minimum|maximum|max|below"
     r"|und|oder|ou|et|nicht|pas|\u043d\u0438|\u043d\u0435|\u0438\u043b\u0438)\b"
     r"|[\u500d\u534a\u591a\u4f59\u9918\u6216\u975e\u8d1f\u8ca0\u70b9\u9ede]"
     r"|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b\u5185]|\u5de6\u53f3|\u4e0d\u662f"  # parts of, at least, at most, about, not
@@ -136,17 +137,6 @@ def changes_number(words: str) -> bool:
     return CHANGES_NUMBER.search(_COUNTED.sub("", words)) is not None
 
 
-CHANGES_BEFORE = re.compile(
-    r"(?i)(?:\b(?:at\s(?:the\s)?(?:least|most|minimum|maximum)|(?:anything|everything|all)\sbut|up\sto|(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger"
-    r"|older|younger|longer|shorter|rather|other)\sthan|instead\sof|under|over|above|below|beyond|nearly|almost"
-    r"|exceed(?:s|ing)?|(?:(?:\w{0,9}n't|can\s?not|not|never|neither|no\slonger|unlikely)(?:\sto)?(?:\s(?:be|equal(?:\sto)?))?)|differ(?:s|ent)?\sfrom|isn't|wasn't|minus|negative|plus|twice|thrice|double|triple|half|base|modulo|mod|except"
-    r"|without|between|(?:one|1)\s(?:in|out\sof)|(?:square|cube|root|half|double|third|quarter|fifth|tenth|multiples?|factors?|divisors?|powers?"
-    r"|inverse|reciprocal|opposite|negative|logarithm|factorial|percent|tens|dozens|hundreds|thousands|[mb]illions)\sof"
-    rf"|%\s?of)|%\sof|{words_of('no', 'bound', languages=LANGUAGES[1:])})"
-    r"\s?(?:the\s|an?\s|exactly\s)?[\s($\\{*]{0,6}-?\Z"
-)
-"""The end of a text that changes the number behind it."""
-
 APPROXIMATELY_BEFORE = re.compile(rf"(?i){words_of('about')}\s?[$\\({{*]{{0,4}}\Z")
 """The end of a text that makes the number behind it an estimate."""
 _BEHIND = (
@@ -154,15 +144,11 @@ _BEHIND = (
     r"[\s)}\]$*]{0,8}(?>(?:\\(?:text|textrm|mathrm|mbox)\s?\{\s?)?)(?:"
     r"(?-i:[\u2030\u2031\u221a\u0370-\u03a8\u03b1-\u03bb\u03bd-\u03c9])"  # 5\u2030, 5\u03c0
     r"|(?-i:\\(?:pi|sqrt|[dt]?frac|alpha|beta|gamma|delta|theta|lambda|sigma|phi|omega|infty|log|ln|sin|cos|tan)(?![A-Za-z]))"
-    r"|(?:[\w'-]{1,20}\s){0,3}?(?:or\s(?:so|more|less|fewer|above|over|up|\$?\d)|and\s(?:up|above|over|more)"
-    r"|and\s(?:a|one|two|three)\s(?:half|third|quarter|fourth|fifth|eighth|tenth)s?"
-    r"|at\s(?:least|most|minimum|maximum)|(?:in\s)?base\b|modulo\b|\(\s?(?:mod|base)\s?\d)"
-    r"|(?:,\s)?(?:which\s|that\s|this\s)?(?:is|was|isn't|wasn't|seems)?\s?(?:not|n't|never|wrong|incorrect|false)\b",
-    rf"{SCALE}|{_FOREIGN_SCALE}|{_FOREIGN_NOT}|\(?(?:{_REJECTED})\b|(?:[\w'-]{{1,20}}\s){{0,3}}?(?:,\s?|\()?{_CONDITIONAL}",
+    r"|(?:[\w'-]{1,20}\s){0,3}?(?:or\s(?:so|more|less|fewer|\$?\d)|(?:in\s)?base\b|modulo\b|\(\s?(?:mod|base)\s?\d)",
+    rf"{SCALE}|{_FOREIGN_SCALE}|{_FOREIGN_NOT}|(?:[\w'-]{{1,20}}\s){{0,3}}?(?:,\s?|\()?{_CONDITIONAL}",
     r"(?-i:[kMBT](?![\w'./^&-])|[kKMBT](?=\s(?:dollars?|euros?|pounds|rupees|usd|eur|yen|people)\b))"
     r"|[ap]\.?\s?m\b",
-    r"(?:kk|tn|pp[mb]|bps?|basis\spoints?|gross|score|mio|mil|(?:in\s)?\(?(?:hex|hexadecimal|octal|binary)|ish|tens|plus|minus|below|squared|cubed|factorial|mod|tenths?|(?:hundred|thousand|[mb]illion)ths?|halves|thirds|fifths|eighths"
-    r"|per\s?mille?)\b|(?:times|to|through|until)\s(?:the\s)?\$?\d|\(?(?:approximately|approx|roughly)\b|(?:,\s)?(?:with\s)?(?:an?\s)?remainder\b|\+(?!\s?\d)|[\u500d\u534a\u591a\u4f59\u9918]|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b])",
+    r"(?:kk|tn|ish|per\s?mille?|(?:in\s)?\(?(?:hex|hexadecimal|octal|binary))\b|(?:times|to|through|until)\s(?:the\s)?\$?\d|\+(?!\s?\d))",
 )
 _CHANGES_AFTER = re.compile(f"(?i){'|'.join(_BEHIND)}")
 

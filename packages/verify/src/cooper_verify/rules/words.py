@@ -81,7 +81,7 @@ def _unspaced(*columns: str) -> re.Pattern[str]:
     return re.compile("|".join([*parts, *sorted(words, key=len, reverse=True)]))
 
 
-_UNSPACED_FRAMES = _unspaced("answer", "verb", "states", "ending", "final", "conclusion", "option")
+_UNSPACED_FRAMES = _unspaced("ending", "answer", "verb", "states", "final", "conclusion", "option")
 _UNSPACED_VALUES = re.compile(
     "|".join(
         filter(None, (getattr(row, name) for row in _UNSPACED for name in ("no", "bound", "bound_after", "unsure")))
@@ -385,8 +385,8 @@ def _is_frame(word: str, beside: bool) -> bool:
 
 
 def _unread_of_run(run: str, beside: bool) -> list[str]:
-    rest = _UNSPACED_FRAMES.sub(" ", run)
-    return (rest if beside else _UNSPACED_SUBJECTS.sub(" ", rest)).split()
+    named = run if beside else _UNSPACED_SUBJECTS.sub(" ", run)
+    return _UNSPACED_FRAMES.sub(" ", named).split()
 
 
 class Words:

@@ -103,7 +103,10 @@ def read_bracket(text: str, read: Read) -> list[Any]:
     if len(parts) < 2 or opening + closing not in ("()", "[]", "\u27e8\u27e9"):
         return []
     found = read_list(parts, read, "list")
-    return [Tuple(found.elements, opening)] if found else []
+    rows = [element[0] for element in found.elements] if found and opening == "[" else []
+    is_matrix = rows and all(isinstance(row, Tuple) and len(row.elements) == len(rows[0].elements) for row in rows)
+    matrix = [Matrix(tuple(row.elements for row in rows))] if is_matrix else []
+    return [Tuple(found.elements, opening), *matrix] if found else []
 
 
 def _read_matrix(content: str, read: Read) -> list[Any]:

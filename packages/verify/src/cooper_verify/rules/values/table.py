@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.asked_names import FUNCTION_OF_NAME
+from cooper_verify.rules.asked_names import is_function_of_name
 from cooper_verify.rules.values import collection, relation
 from cooper_verify.rules.values.collection import Division, Matrix, Ratio, Several, Tuple
 from cooper_verify.rules.values.expression import Symbolic, UnprovenError, same
@@ -80,7 +80,7 @@ def _without_name(comparison: Comparison, one: Any, other: Any) -> Verdict:
     named = one if isinstance(one, Named) else other
     if not _is_known(comparison, named.name):
         return "unparsed"
-    if named is one and re.fullmatch(FUNCTION_OF_NAME, named.name):
+    if named is one and is_function_of_name(named.name):
         return "unparsed"  # a reference such as |x| = 3 is an equation
     bare = other if named is one else one
     if isinstance(bare, Several | Tuple) and any(
