@@ -13,7 +13,7 @@ from cooper_verify.rules.asked import demand, demands, without_estimate
 from cooper_verify.rules.fragments import is_cut_off, is_fragment, makes_another_value
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import APPROVING, EMOJI, Box
-from cooper_verify.rules.sentence import counted_words, unit_length
+from cooper_verify.rules.sentence import DIMENSION, counted_words, unit_length
 from cooper_verify.rules.units import without_unit
 from cooper_verify.rules.values.relation import contradicts
 from cooper_verify.rules.values.tokens import FUNCTIONS
@@ -65,7 +65,6 @@ _CHANGED_FIGURE = re.compile(
 )
 """A number with a sign, which is not the number alone: `-3`, `3%`."""
 _ORDINAL = re.compile(r"\A[\s$})\\]*(?:st|nd|rd|th)\b")
-_DIMENSION = re.compile(r"\A[$})\\]*\s+(?:old|long|tall|wide|high|deep|away|apart)\b")
 _HAS_UNIT = re.compile(r"(?<!\\)(?<![A-Za-z\\])[^\W\d_]{2,}|\$|[\u20ac\u00a3]")
 _ENDS_IN_MODULUS = re.compile(rf"{MODULUS.pattern}\Z")
 _MODULUS_CHARS = 40
@@ -184,7 +183,7 @@ def behind_answer(text: str, answers: Sequence[str]) -> list[str]:
     """What is left over behind an answer: words, other numbers than its own, signs."""
     has_unit = any(_HAS_UNIT.search(answer) for answer in answers)
     text = _ORDINAL.sub("", text)
-    text = _LEFT_OVER.sub("left", _DIMENSION.sub("", text) if has_unit else text)
+    text = _LEFT_OVER.sub("left", DIMENSION.sub("", text) if has_unit else text)
     if not text.strip(" .\n$*}\\])"):
         return []
     if is_cut_off(text):

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_time
 from cooper_verify.rules.number_words import ONES
+from cooper_verify.rules.unit_table import measure_of
 
-_SPANS = {"second": ("second", 1), "minute": ("second", 60), "hour": ("second", 3600), "day": ("second", 86400)}
-_SPANS |= {"week": ("second", 604800), "month": ("month", 1), "year": ("month", 12), "decade": ("month", 120)}
-_TIME_NOUN = "|".join(_SPANS)
+_TIME_NOUN = "second|minute|hour|day|week|month|year|decade"
 _ADVERB = r"\b(?P<adverb>hourly|daily|weekly|monthly|yearly|annually|nightly)"
 _ALONE = r"\b(?P<alone>each|apiece)\b"
 _NO_SPAN = "".join(rf"(?<!\b{word} )" for word in ("in", "for", "of", "after", "within", "over"))
@@ -24,8 +23,7 @@ _RATE_AROUND = re.compile(
     rf"|{_NO_SPAN}\ban?\s+(?P<time>[a-z]+)|{_ADVERB}(?=\s*(?:[.,;]|\Z))|{_ALONE}"
 )
 _TIMES = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year"}
-_TIMES |= {"nightly": "night", "mph": "hour", "kmh": "hour", "kph": "hour", "h": "hour", "hr": "hour", "min": "minute"}
-_TIMES |= {"s": "second", "sec": "second", "wk": "week", "yr": "year"}
+_TIMES |= {"nightly": "night", "mph": "hour", "kmh": "hour", "kph": "hour"}
 _ASKS_RATE = re.compile(r"\b(?:rates?|speeds?|velocit\w+|fast|pace|densit\w+|wages?|hourly|acceleration|slope)\b")
 _ASKS_SHARE = re.compile(r"\b(?:each|every|per|apiece|one|1|single|an?)\b")
 _SHARES = re.compile(r"\b(?:each|every\w*|per|apiece)\b")
@@ -46,7 +44,8 @@ def rates(units: Sequence[str], around: Sequence[str]) -> list[str]:
 
 def _noun(found: re.Match[str]) -> str | None:
     kind, written = found.lastgroup or "", found[found.lastgroup or 0].casefold()
-    word = _TIMES.get(written, written)
+    measure = measure_of(written)
+    word = _TIMES.get(written, measure.name if measure and is_time(measure.name) else written)
     if kind == "alone":
         return ""
     if kind in ("time", "inverse") and not is_time(word):
@@ -57,7 +56,7 @@ def _noun(found: re.Match[str]) -> str | None:
 
 
 def spans(text: str) -> list[str]:
-    """For how long a value is: "second 86400" of "in a day"."""
+    """For how long a value is: "time 86400" of "in a day"."""
     return [*map(_length, _SPAN_AROUND.finditer(text))]
 
 
@@ -68,10 +67,12 @@ def asks_span(asked: str, span: str) -> bool:
 
 
 def _length(found: re.Match[str]) -> str:
-    """So many seconds or months."""
+    """So many seconds or months, as "time 86400" and "calendar 1"."""
     count = found["count"]
-    unit, size = _SPANS[found["time"]]
-    return f"{unit} {size * (int(count) if count.isdecimal() else ONES.get(count, 1))}"
+    measure = measure_of(found["time"])
+    assert measure is not None
+    size = measure.size * (int(count) if count.isdecimal() else ONES.get(count, 1))
+    return f"{measure.powers[0][0]} {size}"
 
 
 def asks_rate(asked: str, noun: str) -> bool:

@@ -148,7 +148,7 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
     about = _ABOUT.search(text, verb, begin)
     words = _unread_in_front(text[: about.start() if about else begin], verb, verb > start, is_after_verb)
     has_unit = unit_end > last or bool(_MONEY.match(text, begin))
-    words += unread_behind(_DIMENSION.sub("", rest) if has_unit else rest, has_unit=has_unit)
+    words += unread_behind(DIMENSION.sub("", rest) if has_unit else rest, has_unit=has_unit)
     unit = text[last:unit_end]
     words += demands(text[start:begin], [text[begin:unit_end]], rest)
     counted = counted_words(text[:begin], unit)
@@ -210,7 +210,7 @@ _ODD = re.compile(
 )
 """Signs around a value that carry meaning, or none that is known: primes, `~`, `\u2213`, an index; "p. 12"."""
 _MONEY = re.compile(rf"(?:US)?\\?[${CURRENCY_SIGNS}]\s?-?[\d.,]*\d(?![\d.,]*\$)")
-_DIMENSION = re.compile(r"\A\s*(?:old|long|tall|wide|high|deep|away|apart)\b")
+DIMENSION = re.compile(r"\A[\s$})\\]*(?:old|long|tall|wide|high|deep|away|apart)\b")
 """Behind a unit: "5 miles long"."""
 _COUNTS = re.compile(
     r"(?i)\b(?:there (?:is|are|was|were|will be|remain)|ha(?:s|ve|d)|gets?|needs?|buys?|leaves?|takes?|makes?|sells?"
