@@ -3,7 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from cooper_verify.rules.question import WORDS, asked_part
+from cooper_verify.rules.counted_nouns import is_counted, plural
+from cooper_verify.rules.everyday_words import is_thing, is_time
+from cooper_verify.rules.question import WORDS, Question, asked_part
 from cooper_verify.rules.word_forms import form_of
 
 _CALL = r"[A-Za-z](?:\^\s?\{?-1\}?|'{1,3})?\(\s?(?:-?\d{1,9}|[A-Za-z])\s?\)"
@@ -101,6 +103,14 @@ def asks_rank(noun: str, asked: str) -> bool:
         re.search(rf"\b(?:which|what)\s(?!is|are|was|were|do|does|did|will)(?:\w+\s)?{noun or '[a-z]+'}\b", asked)
         is not None
     )
+
+
+def may_stand_before(word: str, question: Question) -> bool:
+    """Whether a word right in front of a value says no more than the question asks: it is no noun, which numbers
+    things ("room 12"), or the question asks for the number of such a thing."""
+    is_noun = is_counted(word, may_be_one=True) or is_thing(word) or is_time(word)
+    is_noun = is_noun or plural(word) in WORDS.findall(question.text.casefold())
+    return not is_noun or asks_rank(word, question.asked)
 
 
 def may_be_named(name: str, asked: str, question: str) -> bool:

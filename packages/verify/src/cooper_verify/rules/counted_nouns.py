@@ -43,7 +43,8 @@ _OTHER_NOUNS = """
 word sentence question problem answer test exam quiz assignment note prize item object thing unit batch row circle
 point dot way possibility outcome choice combination permutation arrangement path route handshake number integer digit
 prime factor divisor multiple term zero value root solution element subset palindrome match goal case step move
-mistake error task project order sale product sample specimen variety
+mistake error task project order sale product sample specimen variety example exercise section footnote lemma theorem
+grade figure equation
 """
 """Nouns that may say something about a value elsewhere than behind it: "my first guess", "by mistake"."""
 _OTHERS = {

@@ -60,10 +60,6 @@ class _Run(NamedTuple):
 
 _NUMERAL = rf"(?:{'|'.join(word for word, value in ONES.items() if value > 1)}|{SCALE})"
 _ANOTHER_NUMBER = re.compile(rf"(?i)(?<![\w-])(?:{_NUMERAL}|one of|one in|one out)(?![\w])")
-_LABEL = re.compile(
-    r"(?i)\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"
-    r"|equations?|footnotes?|lemmas?|theorems?|day|grade|number|no\.)\s*[(#]?\Z"
-)
 _NO_NUMBER = re.compile(r"\s*\{?\\text\{(?:st|nd|rd|th)(?![A-Za-z])|\s?(?:BCE?|AD|CE)\b|\s?[ap]\.?m\b|'|\"")
 _ABOUT = re.compile(rf"(?i){words_of('about')}[\s($\\{{*]{{0,6}}\Z")
 _VERB = re.compile(rf"(?i){words_of('verb', 'states')}")
@@ -397,7 +393,7 @@ def _is_changed(before: str, after: str, rest: str) -> bool:
     """Whether what stands beside a value, or in the same clause, makes it another one or none."""
     if _ANOTHER_NUMBER.search(rest) or re.search(r"\d|\\[a-z]", rest):
         return True
-    if _ANOTHER_NUMBER.search(before[-30:]) or MONTH.search(before[-20:]) or _LABEL.search(before):
+    if _ANOTHER_NUMBER.search(before[-30:]) or MONTH.search(before[-20:]):
         return True
     if _NO_NUMBER.match(after) or is_conditional(after):
         return True

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from cooper_verify.rules.asked import DEMAND, figure_said, is_met
+from cooper_verify.rules.asked import DEMAND, demand, figure_said, is_met
 from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_quality, is_thing, is_time, is_verb
 from cooper_verify.rules.languages import LANGUAGES
@@ -290,8 +290,16 @@ def _counted_span(tokens: Sequence[str], preposition: str, has_unit: bool) -> in
 
 
 def unread_beside(text: str) -> list[str]:
-    """The words between a verb, with which the text begins, and a value that are no frames."""
-    return _with_neighbours(text, (), True, frozenset())
+    """The words between a verb, with which the text begins, and a value that are no frames. A noun right in front of
+    the value numbers things: that of "room 12" is no count of rooms."""
+    words = _with_neighbours(text, (), True, frozenset())
+    label = _RIGHT_BEFORE.search(text)
+    noun = label[1].casefold() if label else ""
+    is_read = not noun or is_verb(noun) or (noun != "number" and _is_frame(noun, True))
+    return words if is_read else [*words, demand("label", noun)]
+
+
+_RIGHT_BEFORE = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,})[\s#$({*\\]*\Z")
 
 
 def speaks(word: str) -> bool:
