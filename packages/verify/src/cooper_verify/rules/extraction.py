@@ -97,15 +97,11 @@ _WRAPPINGS = (
     ("{", "}"),
 )
 _EDGE_SPACES = (r"\,", r"\;", r"\:", r"\!", r"\>", r"\ ", r"\quad", r"\qquad", "~", " ", "\n", "\t", "\r")
+_STARTS = (*_EDGE_SPACES, "=>", "\u21d2", "\u2234", r"\therefore", r"\implies", r"\Rightarrow")
 _ENDS = ("\\\\", *_EDGE_SPACES, *".,;:")
 _GOES_ON = re.compile(r"\d\.{3}\Z")
 _BOLD = re.compile(r"(?<![\w)\]}])\*\*|\*\*(?![\w(\\])")  # x**2 is a power
-_LABEL = re.compile(
-    r"\A\s*(?:(?:(?:the|final)\s){0,2}answers?(?:\s(?:is|are)\b\s*:?|\s*:)"
-    r"|(?:=>|[\u21d2\u2234]|\\(?:therefore|implies|Rightarrow)(?![A-Za-z]))(?!=))",
-    re.IGNORECASE,
-)
-"""What leads to an answer: "the answer is", `\\therefore`."""
+_LABEL = re.compile(r"\A\s*(?:(?:the|final)\s){0,2}answers?(?:\s(?:is|are)\b\s*:?|\s*:)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -295,8 +291,8 @@ def _without_edge_spaces(text: str) -> str:
     start, end = 0, len(text)
     if _ABOUT.match(text):
         return text
-    while text.startswith(_EDGE_SPACES, start, end):
-        start += next(len(space) for space in _EDGE_SPACES if text.startswith(space, start, end))
+    while text.startswith(_STARTS, start, end):
+        start += next(len(space) for space in _STARTS if text.startswith(space, start, end))
     while text.endswith(_ENDS, start, end) and not _GOES_ON.search(text[max(start, end - 4) : end]):
         end -= next(len(space) for space in _ENDS if text.endswith(space, start, end))
     return text[start:end].strip()

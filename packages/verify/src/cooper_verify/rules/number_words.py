@@ -79,7 +79,7 @@ _FOREIGN_SCALES = (
     r"|мл[нрд]\w{0,2}|милли(?:он|ард)\w{0,3}|χιλι\w{0,5}|εκατομμ\w{0,5}|ألف|آلاف|مليون\w{0,2}"
 )
 _UNSPACED_SCALES = [
-    f"[\u4e07\u842c\u4ebf\u5104\u5343\u767e\u5146\ub9cc\uc5b5](?!{_IN_UNIT})|[\ucc9c\uc870](?!\\w)",  # Chinese, Japanese, Korean
+    f"[\u4e07\u842c\u4ebf\u5104\u5343\u767e\u5146\ub9cc\uc5b5](?!{_IN_UNIT})|[\ucc9c\uc870](?!\\w)",  # CJK
     "\u0939\u091c\u093c?\u093e\u0930|\u0932\u093e\u0916|\u0915\u0930\u094b\u0921",  # Hindi
     "\u0e1e\u0e31\u0e19|\u0e2b\u0e21\u0e37\u0e48\u0e19|\u0e41\u0e2a\u0e19|\u0e25\u0e49\u0e32\u0e19",  # Thai
 ]

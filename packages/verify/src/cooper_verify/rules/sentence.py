@@ -23,7 +23,9 @@ from cooper_verify.rules.words import CJK, main_verb, speaks, unread, unread_age
 LONGEST = 600
 """Characters of a sentence that is read."""
 
-_FUNCTION = "|".join(sorted({*FUNCTIONS, "pi", "infinity", "mod", "cdot", "frac"} - {"abs", "floor", "ceil", "min", "max"}))
+_FUNCTION = "|".join(
+    sorted({*FUNCTIONS, "pi", "infinity", "mod", "cdot", "frac"} - {"abs", "floor", "ceil", "min", "max"})
+)
 _TOKEN = re.compile(
     rf"(?P<text>\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{{[^{{}}]{{0,80}}\}}(?:\s?\^\s?\{{?-?\d\}}?)?)"
     rf"|(?P<money>(?:US)?\\?[${CURRENCY_SIGNS}]\s?-?(?=\.?\d))"
@@ -238,7 +240,9 @@ def _formula_at(text: str, position: int) -> int | None:
         return None
     inside = next(filter(None, match.groups()))
     is_money = (
-        text[position] == "$" and inside.lstrip()[0:1].isdigit() and _WORD_IN_FORMULA.search(TEXT_COMMAND.sub(" ", inside))
+        text[position] == "$"
+        and inside.lstrip()[0:1].isdigit()
+        and _WORD_IN_FORMULA.search(TEXT_COMMAND.sub(" ", inside))
     )
     return None if is_money else match.end()
 

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from cooper_verify.rules.asked import DEMAND, demand, figure_said, is_met
-from cooper_verify.rules.counted_nouns import is_counted
+from cooper_verify.rules.counted_nouns import is_counted, plural
 from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_quality, is_thing, is_time, is_verb
 from cooper_verify.rules.languages import LANGUAGES
 from cooper_verify.rules.number_words import ONES, PARTS, TIMES
@@ -43,7 +43,7 @@ _SPACED = [language for language in LANGUAGES if language.spaced]
 _UNSPACED = [language for language in LANGUAGES if not language.spaced]
 _FRAMES = frozenset(word for language in _SPACED for word in language.frames.casefold().split())
 _SUBJECTS = frozenset(word for language in _SPACED for word in language.subjects.casefold().split())
-_NAMES = frozenset(word for language in _SPACED for word in language.names.casefold().split())
+_NAMES = frozenset(form for row in _SPACED for word in row.names.casefold().split() for form in (word, plural(word)))
 _COLUMNS = ("answer", "verb", "states", "conclusion", "final", "both", "option")
 """Of a language's row, the columns whose words are frames too."""
 _IN_COLUMNS = re.compile("|".join(getattr(row, column) for row in _SPACED for column in _COLUMNS), re.IGNORECASE)

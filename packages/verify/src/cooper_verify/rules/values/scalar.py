@@ -75,7 +75,8 @@ class Scalar:
 
 _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
 _BASE = re.compile(
-    r"(?P<open>\()?(?P<figures>-?\d[\dA-F.]*|[A-F][\dA-F]*)(?(open)\))(?:_\s*\{?\s*(?:(?P<base>\d{1,9})|\\text\{(?P<word>[a-z]{2,9})\})\s*\}?"
+    r"(?P<open>\()?(?P<figures>-?\d[\dA-F.]*|[A-F][\dA-F]*)(?(open)\))"
+    r"(?:_\s*\{?\s*(?:(?P<base>\d{1,9})|\\text\{(?P<word>[a-z]{2,9})\})\s*\}?"
     r"|\s?(?:\\text\{)?\s?\(?(?:in\s)?(?:base[ -](?P<said>\d{1,2}|[a-z]{3,7})|(?P<name>binary|octal|hex(?:adecimal)?))\)?\}?)"
     r"|0(?P<prefix>[xXbBoO])(?P<digits>[\dA-Fa-f]+)"
 )
