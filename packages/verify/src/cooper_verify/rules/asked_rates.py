@@ -30,7 +30,7 @@ _SHARES = re.compile(r"\b(?:each|every\w*|per|apiece)\b")
 _ONE = r"(?:\b(?:an?|one|1|per|each|every|single|the|this|that|his|her|their|its)\s+(?:\w+\s)?|[/-])"
 _COUNT = rf"(?P<count>an?|per|each|every|\d{{1,4}}|{'|'.join(ONES)})"
 _SPAN_AROUND = re.compile(
-    rf"\b(?:in|for|over|within|during)\s(?:the\s)?(?:(?:next|first|last|past)\s)?{_COUNT}\s(?P<time>{_TIME_NOUN})s?\b"
+    rf"(?i)\b(?:in|for|over|within|during)\s(?:the\s)?(?:(?:next|first|last|past)\s)?{_COUNT}\s(?P<time>{_TIME_NOUN})s?\b"
 )
 _SPAN_ASKED = re.compile(rf"\b{_COUNT}[\s-](?P<time>{_TIME_NOUN})s?\b")
 
@@ -68,8 +68,8 @@ def asks_span(asked: str, span: str) -> bool:
 
 def _length(found: re.Match[str]) -> str:
     """So many seconds or months, as "time 86400" and "calendar 1"."""
-    count = found["count"]
-    measure = measure_of(found["time"])
+    count = found["count"].casefold()
+    measure = measure_of(found["time"].casefold())
     assert measure is not None
     size = measure.size * (int(count) if count.isdecimal() else ONES.get(count, 1))
     return f"{measure.powers[0][0]} {size}"

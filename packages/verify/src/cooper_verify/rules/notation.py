@@ -17,18 +17,11 @@ _SPECIAL = {
     **{"\u3002": ". ", "\uff61": ". ", "\u3001": ", ", "\uff64": ", ", "\uff0c": ", ", "\uff1b": "; ", "\uff1f": "? "},
     **{"\uff01": "! ", "\u2028": "\n", "\u2029": "\n", "\u066b": ".", "\u066c": ",", "\u066a": "%", "\u00ba": "\u00b0"},
     **{"\u2208": r"\in ", "\u2209": r"\notin ", "\u222a": r"\cup ", "\u2229": r"\cap ", "\u221e": r"\infty "},
-    **{
-        "\u2205": r"\emptyset ",
-        "\u2282": r"\subset ",
-        "\u2286": r"\subseteq ",
-        "\u2044": "/",
-        "\u2215": "/",
-        "\u2236": ":",
-    },
+    **{"\u2205": r"\emptyset ", "\u2282": r"\subset ", "\u2286": r"\subseteq ", "\u2044": "/", "\u2215": "/"},
     **{"\u211d": r"\mathbb{R}", "\u2124": r"\mathbb{Z}", "\u2115": r"\mathbb{N}", "\u211a": r"\mathbb{Q}"},
     **{"\u2102": r"\mathbb{C}", "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2212": "-", "\u2796": "-"},
     **{"\ufe0e": "", "\ufe0f": "", "\u2227": r"\land ", "\u2228": r"\lor ", "\u2220": r"\angle "},
-    **{"\u2225": r"\parallel ", "\u22a5": r"\perp ", "\u25b3": r"\triangle "},
+    **{"\u2225": r"\parallel ", "\u22a5": r"\perp ", "\u25b3": r"\triangle ", "\u2236": ":"},
 }
 _OVERRIDES = "\u202d\u202e\u2067"
 """They turn the order of what is seen, so that they are no formatting."""

@@ -85,10 +85,7 @@ _UNSPACED_SCALES = [
 ]
 _FOREIGN_SCALE = rf"(?:\b(?:{_FOREIGN_SCALES})\b|{'|'.join(_UNSPACED_SCALES)})"
 """Thousands, millions and the like in other languages. What they make of a number takes a reader."""
-_FOREIGN_NOT = (
-    "(?:\u3067\u306f(?:\u306a\u3044|\u3042\u308a\u307e\u305b\u3093)|\u3058\u3083\u306a\u3044"  # Japanese
-    rf"|{words_of('bound_after', languages=LANGUAGES[1:])})"
-)
+_FOREIGN_NOT = words_of("bound_after", languages=LANGUAGES[1:])
 CHANGES_NUMBER = re.compile(
     r"(?i)\b(?:tens?|dozens?|hundreds?|thousands?|[mb]illions?|trillions?|lakhs?|lacs?|crores?|over|half|halves|thirds?"
     r"|fourths?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|(?:hundred|thousand|[mb]illion|trillion)ths?|squared|cubed"

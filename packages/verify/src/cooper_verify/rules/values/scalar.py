@@ -77,11 +77,11 @@ _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
 _BASE = re.compile(
     r"(?P<open>\()?(?P<figures>-?\d[\dA-F.]*|[A-F][\dA-F]*)(?(open)\))"
     r"(?:_\s*\{?\s*(?:(?P<base>\d{1,9})|\\text\{(?P<word>[a-z]{2,9})\})\s*\}?"
-    r"|\s?(?:\\text\{)?\s?\(?(?:in\s)?(?:base[ -](?P<said>\d{1,2}|[a-z]{3,7})|(?P<name>binary|octal|hex(?:adecimal)?))\)?\}?)"
+    r"|\s?(?:\\text\{)?\s?\(?(?:in\s)?(?:base[ -](?P<said>\d{1,2}|[a-z]{3,7})|(?P<name>binary|octal|hex))\)?\}?)"
     r"|0(?P<prefix>[xXbBoO])(?P<digits>[\dA-Fa-f]+)"
 )
 """`101_2`, `FF_{16}`, "101 (base two)", "17 in octal", `0xFF`."""
-_BASES = ONES | {"binary": 2, "b": 2, "octal": 8, "o": 8, "hex": 16, "hexadecimal": 16, "x": 16}
+_BASES = ONES | {"binary": 2, "b": 2, "octal": 8, "o": 8, "hex": 16, "x": 16}
 LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|0[bBoO][0-7]+|(?=\d*+[A-F])[\dA-F]{2,}+_\s*\{?\s*\d+\s*\}?")
 """`0xFF`, `0b101` and `FF_{16}`, which are no products."""
 _WITH_REMAINDER = re.compile(r"\d{1,20}\s?[Rr]\s?\d{1,20}")
