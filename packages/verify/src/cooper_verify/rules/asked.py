@@ -22,7 +22,8 @@ from cooper_verify.rules.asked_names import (
 )
 from cooper_verify.rules.asked_rates import asks_rate, asks_span, rates, spans
 from cooper_verify.rules.asked_units import may_be_in, may_be_of, may_count, measure_said, names_said, thing_said
-from cooper_verify.rules.languages import words_of
+from cooper_verify.rules.everyday_words import is_verb
+from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.number_words import PARTS
 from cooper_verify.rules.question import ASIDE, WORDS, Question, asked_part, says
 from cooper_verify.rules.units import NO_UNIT, unit_of
@@ -109,8 +110,7 @@ _QUANTITIES = re.compile(
 )
 """Names of values of which one is asked for, if any is."""
 _ALSO_CALLED = {"average": "mean", "circumference": "perimeter", "greatest common": "gcd", "least common": "lcm"}
-_LETTERS_OF = {"r": "radius", "d": "diameter|distance", "h": "height", "w": "width", "l": "length", "A": "area"}
-_LETTERS_OF |= {"V": "volume", "C": "perimeter", "P": "perimeter|probability|principal"}
+_LETTERS_OF = {"r": "radius", "d": "diameter|distance", "h": "height", "A": "area", "V": "volume", "C": "perimeter"}
 """Letters of names that a question may ask for without them."""
 _FIGURE, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]|[%\u00b0]")
 _OF_FIGURES = "0123456789.,/ $}\\"
@@ -165,8 +165,22 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
         "rank": ranks(behind),
         "ordinal": ranks(inside),
         "whose": names_said(before),
+        "label": _labels(before, texts[0], inside, behind) if units else [],
     }
     return [demand(kind, what) for kind, whats in found.items() for what in whats]
+
+
+def _labels(before: str, text: str, inside: str, behind: str) -> list[str]:
+    """The noun right in front of a value of which nothing is counted: "room" of "room 12"."""
+    noun = _RIGHT_BEFORE.search(before + text[: _FIGURE.search(text).start()])  # pyright: ignore
+    counted = _WORD_BEHIND.match(f"{inside}{behind}")
+    is_read = noun is None or noun[1].casefold() in _FRAMES or is_verb(noun[1].casefold())
+    return [] if is_read or (counted and counted[1] not in _OPENS) else [noun[1].casefold()]
+
+
+_RIGHT_BEFORE = re.compile(r"(?<![^\W\d_]|\\)(?<!the )([^\W\d_]{2,})[\s#$({}*\\]*\Z")
+_WORD_BEHIND = re.compile(r"[\s$)}*\\]*(?:text\s?\{\s?)?([^\W\d_]+)")
+_FRAMES = {*LANGUAGES[0].frames.split()} - {"number"}
 
 
 def _quantities(text: str) -> list[str]:

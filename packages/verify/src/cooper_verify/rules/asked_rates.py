@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_time
 from cooper_verify.rules.number_words import ONES
-from cooper_verify.rules.unit_table import measure_of
+from cooper_verify.rules.unit_table import MEASURES, measure_of
 
 _TIME_NOUN = "second|minute|hour|day|week|month|year|decade"
 _ADVERB = r"\b(?P<adverb>hourly|daily|weekly|monthly|yearly|annually|nightly)"
@@ -69,8 +69,7 @@ def asks_span(asked: str, span: str) -> bool:
 def _length(found: re.Match[str]) -> str:
     """So many seconds or months, as "time 86400" and "calendar 1"."""
     count = found["count"].casefold()
-    measure = measure_of(found["time"].casefold())
-    assert measure is not None
+    measure = MEASURES[found["time"].casefold()]
     size = measure.size * (int(count) if count.isdecimal() else ONES.get(count, 1))
     return f"{measure.powers[0][0]} {size}"
 
@@ -80,6 +79,6 @@ def asks_rate(asked: str, noun: str) -> bool:
     if _ASKS_RATE.search(asked):
         return True
     adverbs = "|".join(word for word, time in _TIMES.items() if time == noun and word != noun) or "(?!)"
-    if noun and re.search(rf"{_ONE}{noun}\b|\b(?:{adverbs})\b", asked):
+    if noun and re.search(rf"{_ONE}{noun}s?\b|\b(?:{adverbs})\b", asked):
         return True
     return not is_time(noun) and bool((_SHARES if noun else _ASKS_SHARE).search(asked))

@@ -37,7 +37,7 @@ from cooper_verify.rules.values.reading import (
     readings,
 )
 from cooper_verify.rules.values.relation import Named
-from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts, read_scalar
+from cooper_verify.rules.values.scalar import Scalar, read_parts, read_scalar
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
 from cooper_verify.rules.values.tokens import DIFFERENTIAL, FUNCTION_NAMES, NO_PRODUCT
@@ -92,7 +92,7 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
         return "choice"
     if read_parts(reference) or read_division(reference) or is_piecewise(reference):
         return "maths"
-    if LETTERS_OF_A_BASE.fullmatch(reference):
+    if (scalar := read_scalar(reference)) and scalar.base:
         return "maths"
     if _SPELLED.fullmatch(reference) and (spelled := read_scalar(reference)) and spelled.unit.is_known:
         return "maths"  # "forty percent"
@@ -126,7 +126,7 @@ def _is_formula(text: str) -> bool:
     if _WORD.fullmatch(text.strip("()[]{} ")):
         return text == "pi" or (len({*text}) == len(text) and {*text} <= {*"xyz"})  # xy, a product
     words = [word for word in _WORD.findall(symbols) if not (word in FUNCTION_NAMES or DIFFERENTIAL.fullmatch(word))]
-    if any(len(word) > 3 or NO_PRODUCT.fullmatch(word) for word in words):
+    if any(len(word) > 3 or (NO_PRODUCT.fullmatch(word) and not word.isupper()) for word in words):
         return False
     # Letters in a row are a product of variables next to an operator or, in lower case, after a number: 2xy.
     return bool(_OPERATOR.search(text)) or {*words} <= {w for w in _FACTORS.findall(symbols) if w.islower()}

@@ -86,12 +86,15 @@ _UNSPACED_SCALES = [
 _FOREIGN_SCALE = rf"(?:\b(?:{_FOREIGN_SCALES})\b|{'|'.join(_UNSPACED_SCALES)})"
 """Thousands, millions and the like in other languages. What they make of a number takes a reader."""
 _FOREIGN_NOT = words_of("bound_after", languages=LANGUAGES[1:])
+_REJECTED = "wrong|incorrect|false|untrue|invalid|impossible|extraneous|rejected|inadmissible|excluded|discarded"
 CHANGES_NUMBER = re.compile(
     r"(?i)\b(?:tens?|dozens?|hundreds?|thousands?|[mb]illions?|trillions?|lakhs?|lacs?|crores?|over|half|halves|thirds?"
     r"|fourths?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|(?:hundred|thousand|[mb]illion|trillion)ths?|squared|cubed"
     r"|times(?=\s(?:\d|the\b|as\b|more\b|less\b))|plus|minus|divided|percent|percentage|pct|per ?mille?|pi|sqrt|root"
-    r"|or|and|point|degrees?|factorial|choose|mod|modulo|base|basis|gross|score|grand|thou|remainder|not|pp[mb]|bps?|kk|tn"
-    r"|at (?:least|most)|minimum|maximum|max)\b"
+    r"|or|and|point|degrees?|factorial|choose|mod|modulo|base|basis|gross|score|grand|thou|remainder|not|never|isn't|wasn't|cannot"
+    r"|hex|hexadecimal|octal|binary|pp[mb]|bps?|kk|tn"
+    rf"|{_REJECTED}|at (?:least|most|minimum|maximum)|minimum|maximum|max|below"
+    r"|und|oder|ou|et|nicht|pas|\u043d\u0438|\u043d\u0435|\u0438\u043b\u0438)\b"
     r"|[\u500d\u534a\u591a\u4f59\u9918\u6216\u975e\u8d1f\u8ca0\u70b9\u9ede]"
     r"|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b\u5185]|\u5de6\u53f3|\u4e0d\u662f"  # parts of, at least, at most, about, not
     rf"|{_FOREIGN_SCALE}|{_FOREIGN_NOT}"
@@ -139,11 +142,15 @@ _BEHIND = (
     r"[\s)}\]$*]{0,8}(?>(?:\\(?:text|textrm|mathrm|mbox)\s?\{\s?)?)(?:"
     r"(?-i:[\u2030\u2031\u221a\u0370-\u03a8\u03b1-\u03bb\u03bd-\u03c9])"  # 5\u2030, 5\u03c0
     r"|(?-i:\\(?:pi|sqrt|[dt]?frac|alpha|beta|gamma|delta|theta|lambda|sigma|phi|omega|infty|log|ln|sin|cos|tan)(?![A-Za-z]))"
-    r"|(?:[\w'-]{1,20}\s){0,3}?(?:or\s(?:so|more|less|fewer|\$?\d)|(?:in\s)?base\b|modulo\b|\(\s?(?:mod|base)\s?\d)",
-    rf"{SCALE}|{_FOREIGN_SCALE}|{_FOREIGN_NOT}|(?:[\w'-]{{1,20}}\s){{0,3}}?(?:,\s?|\()?{_CONDITIONAL}",
+    r"|(?:[\w'-]{1,20}\s){0,3}?(?:or\s(?:so|more|less|fewer|above|over|up|\$?\d)|and\s(?:up|above|over|more)"
+    r"|and\s(?:a|one|two|three)\s(?:half|third|quarter|fourth|fifth|eighth|tenth)s?"
+    r"|at\s(?:least|most|minimum|maximum)|(?:in\s)?base\b|modulo\b|\(\s?(?:mod|base)\s?\d)"
+    r"|(?:,\s)?(?:which\s|that\s|this\s)?(?:is|was|isn't|wasn't|seems)?\s?(?:not|n't|never|wrong|incorrect|false)\b",
+    rf"{SCALE}|{_FOREIGN_SCALE}|{_FOREIGN_NOT}|\(?(?:{_REJECTED})\b|(?:[\w'-]{{1,20}}\s){{0,3}}?(?:,\s?|\()?{_CONDITIONAL}",
     r"(?-i:[kMBT](?![\w'./^&-])|[kKMBT](?=\s(?:dollars?|euros?|pounds|rupees|usd|eur|yen|people)\b))"
     r"|[ap]\.?\s?m\b",
-    r"(?:kk|tn|ish|per\s?mille?|(?:in\s)?\(?(?:hex|hexadecimal|octal|binary))\b|(?:times|to|through|until)\s(?:the\s)?\$?\d|\+(?!\s?\d))",
+    r"(?:kk|tn|pp[mb]|bps?|basis\spoints?|gross|score|mio|mil|(?:in\s)?\(?(?:hex|hexadecimal|octal|binary)|ish|tens|plus|minus|below|squared|cubed|factorial|mod|tenths?|(?:hundred|thousand|[mb]illion)ths?|halves|thirds|fifths|eighths"
+    r"|per\s?mille?)\b|(?:times|to|through|until)\s(?:the\s)?\$?\d|\(?(?:approximately|approx|roughly)\b|(?:,\s)?(?:with\s)?(?:an?\s)?remainder\b|\+(?!\s?\d)|[\u500d\u534a\u591a\u4f59\u9918]|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b])",
 )
 _CHANGES_AFTER = re.compile(f"(?i){'|'.join(_BEHIND)}")
 

@@ -378,8 +378,7 @@ _PART_UNIT = re.compile(
 def unit_length(after: str) -> int:
     """How many characters of the text after a value are its unit: a few words, up to one that begins another phrase."""
     if match := re.match(rf"[\s~]?(?:\\[,; ])?([{CJK}]+)", after):
-        unit = ENDING.sub("", match.group(1))
-        return match.end() if len(unit) <= 4 or measures(unit) else 0
+        return match.end() if len(unit := ENDING.sub("", match.group(1))) <= 4 or measures(unit) else 0
     length = 0
     for _ in range(_UNIT_WORDS):
         word = _UNIT_WORD.match(after, length)

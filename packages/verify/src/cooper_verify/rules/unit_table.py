@@ -62,9 +62,9 @@ mass length^-1 time^-2 pascal=1000 | +Pa | +pascal | 帕 帕斯卡 パスカル 
 mass length^-1 time^-2 atmosphere=101325000 | atm | atmosphere |
 mass length^-1 time^-2 bar=100000000 | +bar | |
 mass length^-1 time^-2 mmhg=133322.387415 | mmHg | |
-time^-1 hertz=1 | +Hz | +hertz | 赫兹 ヘルツ 헤르츠 +герц
-mass length^2 time^-3 current^-1 volt=1000 | +V | +volt | 伏特 伏 ボルト 볼트 +вольт
-current ampere=1 | +A | +ampere amp | 安培 安 アンペア 암페어 +ампер
+time^-1 hertz=1 | +Hz | +hertz | 赫兹 ヘルツ 헤르츠 герц Гц
+mass length^2 time^-3 current^-1 volt=1000 | +V | +volt | 伏特 伏 ボルト 볼트 вольт В
+current ampere=1 | +A | +ampere amp | 安培 安 アンペア 암페어 ампер А
 mass length^2 time^-3 current^-2 ohm=1000 | +Ω +ohm | +ohm | 欧姆 オーム 옴 ом Ом kohm=1000 kilohm=1000 kilohms=1000 megohm=1000000 megohms=1000000
 mass^-1 length^-2 time^3 current^2 siemens=1/1000 | +S | | siemens
 time current coulomb=1 | +C_ | +coulomb | 库仑 クーロン кулон Кл
@@ -136,7 +136,6 @@ _PREFIXES = {
 _SI = {power: prefix for prefix, (_, power) in reversed(_PREFIXES.items())}
 """The English name of a prefix, which is the first for each power."""
 _CYRILLIC = {"м": "метр", "г": "грамм", "л": "литр", "Вт": "ватт", "Дж": "джоуль", "Н": "ньютон", "Па": "паскаль"}
-_CYRILLIC |= {"Гц": "герц", "В": "вольт", "А": "ампер"}
 """Symbols with Cyrillic prefixes: км, кг, мл."""
 SQUARED = {"squared", "carré", "carrés", "cuadrado", "cuadrados", "quadrati", "quadrados", "quadrato", "quadrado"}
 CUBED = {"cubed", "cube", "cubes", "cúbico", "cúbicos", "cubi", "cubo"}

@@ -16,8 +16,6 @@ _ATOMS = re.compile(rf"({_ELEMENT})(\d*)")
 _CHARGE = re.compile(r"\d?[+-](?=\s\+|->|\Z)")
 _ARROW = re.compile(r"\s*(?:-{1,3}>|\u2192|\u27f6|\\(?:long)?rightarrow(?![a-z])|\\to(?![a-z]))\s*")
 _PLUS = re.compile(r"\s\+\s|\+(?=\d?[A-Z])")
-_SIGN_FIRST = re.compile(r"(?<=\^)([+-])(\d)\Z")
-"""Of a charge: `Fe^{+3}`."""
 _LAYOUT = re.compile(r"[_{}\s]|\\,|\\ce")
 
 
@@ -25,7 +23,7 @@ _LAYOUT = re.compile(r"[_{}\s]|\\,|\\ce")
 def chemical(text: str) -> str | None:
     """A formula or a reaction without layout, with `^` before charges where it is written; None for all else."""
     sides = _ARROW.split(bare_text(text).strip(" ."))
-    found = [[_SIGN_FIRST.sub(r"\2\1", _LAYOUT.sub("", part)) for part in _PLUS.split(side)] for side in sides]
+    found = [[_LAYOUT.sub("", part) for part in _PLUS.split(side)] for side in sides]
     if not all(_SPECIES.fullmatch(part) for side in found for part in side):
         return None
     return "->".join(" + ".join(sorted(side)) for side in found)

@@ -75,15 +75,13 @@ class Scalar:
 
 _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
 _BASE = re.compile(
-    r"(?P<open>\()?(?P<figures>-?\d[\dA-F.]*|[A-F][\dA-F]*)(?(open)\))"
+    r"(?P<open>\()?(?P<figures>-?\d[\dA-F.]*|[A-F][\dA-F]+)(?(open)\))"
     r"(?:_\s*\{?\s*(?:(?P<base>\d{1,9})|\\text\{(?P<word>[a-z]{2,9})\})\s*\}?"
     r"|\s?(?:\\text\{)?\s?\(?(?:in\s)?(?:base[ -](?P<said>\d{1,2}|[a-z]{3,7})|(?P<name>binary|octal|hex))\)?\}?)"
     r"|0(?P<prefix>[xXbBoO])(?P<digits>[\dA-Fa-f]+)"
 )
 """`101_2`, `FF_{16}`, "101 (base two)", "17 in octal", `0xFF`."""
 _BASES = ONES | {"binary": 2, "b": 2, "octal": 8, "o": 8, "hex": 16, "x": 16}
-LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|0[bBoO][0-7]+|(?=\d*+[A-F])[\dA-F]{2,}+_\s*\{?\s*\d+\s*\}?")
-"""`0xFF`, `0b101` and `FF_{16}`, which are no products."""
 _WITH_REMAINDER = re.compile(r"\d{1,20}\s?[Rr]\s?\d{1,20}")
 """`17 R 3`, which is no product."""
 _CALL = re.compile(r"(?<![A-Za-z\\])(\\[A-Za-z]+|[A-Za-z])\s*(?:\\left\s*)?\(")
@@ -386,7 +384,7 @@ def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> b
     one, other = names(reference.tree), names(answer.tree)
     if one != other and {*map(_axis, one)} == {*map(_axis, other)}:
         return True  # \\hat{x} and \\hat{i}
-    if one != other and {*map(_bare_name, one)} == {*map(_bare_name, other)}:
+    if one != other and {*map(bare_name, one)} == {*map(bare_name, other)}:
         return True  # \\hat{i} and i
     if (_called(reference) & one) - other or (_called(answer) & other) - one:
         return True
@@ -415,7 +413,8 @@ def _axis(name: str) -> str:
     return re.sub(r"\A((?:hat|widehat|vec)\()([xyz])\)", lambda axis: f"{axis[1]}{'ijk'['xyz'.index(axis[2])]})", name)
 
 
-def _bare_name(name: str) -> str:
+def bare_name(name: str) -> str:
+    """A name without its accent."""
     return _ACCENT.sub(r"\1", name)
 
 

@@ -15,7 +15,7 @@ from cooper_verify.rules.values.region import Region, compare_regions
 from cooper_verify.rules.values.relation import Chain, Equation, Named, System
 from cooper_verify.rules.values.scalar import Scalar, compare_scalars
 from cooper_verify.rules.values.tree import Tree, constant
-from cooper_verify.rules.words import Words, unread
+from cooper_verify.rules.words import COMPARING, Words, speaks, unread
 
 
 class Comparison:
@@ -111,7 +111,8 @@ def _is_known(comparison: Comparison, name: str) -> bool:
     """Whether a name says nothing about its value: "the discarded value" may."""
     if _LENGTH.fullmatch(name) and re.sub(r"\\[a-z]+|[^A-Z]", "", name) not in _PAIR_WORDS:
         return True
-    return comparison.words.know(unread(name, is_subject=True))
+    said = unread(name, is_subject=True)
+    return comparison.words.know(said) and not any(speaks(word) or word in COMPARING for word in said)
 
 
 def _solved(comparison: Comparison, one: Any, other: Any) -> Verdict:
