@@ -178,7 +178,7 @@ def _labels(before: str, text: str, inside: str, behind: str) -> list[str]:
     return [] if is_read or (counted and counted[1] not in _OPENS) else [noun[1].casefold()]
 
 
-_RIGHT_BEFORE = re.compile(r"(?<![^\W\d_]|\\)(?<!the )([^\W\d_]{2,})[\s#$({}*\\]*\Z")
+_RIGHT_BEFORE = re.compile(r"(?<![^\W\d_]|\\)(?<!the )(?<!begin\{)([^\W\d_]{2,})[\s#$({}*\\]*\Z")
 _WORD_BEHIND = re.compile(r"[\s$)}*\\]*(?:text\s?\{\s?)?([^\W\d_]+)")
 _FRAMES = {*LANGUAGES[0].frames.split()} - {"number"}
 
