@@ -174,8 +174,8 @@ def _labels(before: str, text: str, inside: str, behind: str) -> list[str]:
     """The noun right in front of a value of which nothing is counted: "room" of "room 12"."""
     noun = _RIGHT_BEFORE.search(before + text[: _FIGURE.search(text).start()])  # pyright: ignore
     counted = _WORD_BEHIND.match(f"{inside}{behind}")
-    is_read = noun is None or noun[1].casefold() in _FRAMES or is_verb(noun[1].casefold())
-    return [] if is_read or (counted and counted[1] not in _OPENS) else [noun[1].casefold()]
+    word = noun[1].casefold() if noun else ""
+    return [word] if word and not (word in _FRAMES or is_verb(word) or (counted and counted[1] not in _OPENS)) else []
 
 
 _RIGHT_BEFORE = re.compile(r"(?<![^\W\d_]|\\)(?<!the )(?<!begin\{)([^\W\d_]{2,})[\s#$({}*\\]*\Z")
