@@ -465,3 +465,42 @@ def test_a_box_may_hold_a_sentence():
     ] == []
     paid = [text for text in NO_SENTENCES if maths_verdict("12", rf"\boxed{{{text}}}", question=question) == "correct"]
     assert paid == []
+
+
+LABELS = [
+    "So it is in {} 12.",
+    "The answer is {} 12.",
+    "This is {} 12.",
+    "{} 12",
+    r"\boxed{{\text{{{} }}12}}",
+    r"The last is {} \boxed{{12}}",
+]
+
+
+@pytest.mark.parametrize("noun", ["room", "floor", "player", "locker", "track", "step", "question", "line"])
+def test_a_noun_in_front_of_a_value_numbers_things(noun: str):
+    count, place = f"How many {noun}s are there? Each {noun} has 3 doors.", f"In which {noun} does Ann sit?"
+    texts = [text.format(noun) for text in LABELS]
+    assert [text for text in texts if maths_verdict("12", text, question=count) == "correct"] == []
+    assert maths_verdict("12", f"The answer is {noun} 12.", question=place) == "correct"
+    for text in (f"There are 12 {noun}s.", f"Number of {noun}s: 12"):
+        assert maths_verdict("12", text, question=count) == "correct"
+    given = r"Tom should give the driver $\boxed{12}$ dollars."
+    assert maths_verdict("12", given, question="How many dollars should Tom give the driver?") == "correct"
+
+
+OF_WHAT = [
+    ("What is the radius of the circle?", "r = 12", "d = 12"),
+    ("What is the diameter of the circle?", "The diameter is 12.", "The square of the diameter is 12."),
+    ("What is the diameter of the circle?", "d = 12", "r = 12"),
+    ("There are red and blue marbles. How many blue marbles are there?", "12 blue marbles", "12 red marbles"),
+    ("How old is Ben now?", "Ben is 12 years old.", "Ben will be 12."),
+    ("How old is Ben now?", "Ben is 12.", "In 3 years Ben is 12."),
+    ("Where do they meet?", "They meet at 12.", "They meet left of 12."),
+]
+
+
+@pytest.mark.parametrize(("question", "right", "other"), OF_WHAT)
+def test_what_the_value_is_of_is_what_the_question_asks_for(question: str, right: str, other: str):
+    assert maths_verdict("12", right, question=question) == "correct"
+    assert maths_verdict("12", other, question=question) != "correct"

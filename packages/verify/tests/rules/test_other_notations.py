@@ -142,3 +142,69 @@ def test_no_text_takes_long_or_raises(text: str):
             started = time.process_time()
             maths_verdict(reference, completion, question="How many more than Ann has he in a week?")
             assert time.process_time() - started < 1, reference
+
+
+SAME_VALUES = [
+    *[
+        ("12 m^2", "The area is 12 m\u00b2."),
+        ("12", "The area is 12 cm\u00b2."),
+        ("12", "Die Fl\u00e4che betr\u00e4gt 12 cm\u00b2."),
+    ],
+    *[
+        ("5 kg", "5 \u5343\u514b"),
+        ("5 km", "5 \u5343\u7c73"),
+        ("5 m^2", "5 \uc81c\uacf1\ubbf8\ud130"),
+        ("18 MJ", "18 \u041c\u0414\u0436"),
+    ],
+    *[
+        ("1011_2", r"\boxed{1011\text{ (base 2)}}"),
+        ("1011_2", "0b1011"),
+        ("FF_{16}", "0xff"),
+        ("0.67", r"\boxed{x \approx 0.67}"),
+    ],
+    *[
+        ("12", "=> 12"),
+        ("12", r"\therefore 12"),
+        ("12", r"\boxed{12} Let me know if you have any questions."),
+        ("3:4", "3\u22364"),
+    ],
+    *[
+        ("3000000", "3 million people"),
+        (r"\binom{7}{3}", r"\boxed{7 choose 3}"),
+        ("12", "Il y a 12 \u00e9l\u00e8ves."),
+        ("12", "\ub113\uc774\ub294 12\uc774\ub2e4."),
+    ],
+    *[
+        ("2H_2 + O_2 \\to 2H_2O", "O2 + 2H2 -> 2H2O"),
+        ("2:30 pm", "2.30 p.m."),
+        (r"\mathbb{R}\setminus\{2\}", r"\mathbb{R}-\{2\}"),
+    ],
+]
+OTHER_VALUES = [
+    *[
+        ("12 m^2", "The area is 12 m\u00b3."),
+        ("5 kg", "5 \u5343"),
+        ("5 kg", "5 \u5343\u7c73"),
+        ("5 m^2", "5 \uc138\uc81c\uacf1\ubbf8\ud130"),
+        ("18 MJ", "18 \u043c\u0414\u0436"),
+    ],
+    *[
+        ("1011_2", "0b1101"),
+        ("1011_2", r"\boxed{1011\text{ in base 3}}"),
+        ("FF_{16}", "FF_{15}"),
+        ("255", "0xFF"),
+        ("0.67", "x \u2248 0.68"),
+    ],
+    *[
+        ("3000000", "3 billion"),
+        ("12", "Il n'y a pas 12 \u00e9l\u00e8ves."),
+        ("12", r"\boxed{12} for $n$ odd"),
+        ("2H_2 + O_2 \\to 2H_2O", "2H2O -> 2H2 + O2"),
+    ],
+]
+
+
+def test_one_value_in_a_sentence_another_script_or_another_base():
+    assert [pair for pair in SAME_VALUES if maths_verdict(*pair) != "correct"] == []
+    assert [pair for pair in OTHER_VALUES if maths_verdict(*pair) == "correct"] == []
+    assert maths_verdict("60", r"\boxed{\frac{\pi}{3}}") == "unparsed"

@@ -244,7 +244,7 @@ def test_scales_are_values_on_both_sides(words: str, factor: int):
             rf"\boxed{{{number}\text{{ {words}}}}}",
             f"answer: ${number}$ {words}",
         ):
-            assert maths_verdict(value, text) == "unparsed", text
+            assert maths_verdict(value, text) == "correct", text
             assert maths_verdict(f"{number} {words}", text) == "correct", text
             assert maths_verdict(str(number), text) == "unparsed", text  # the question may ask for millions
             assert maths_verdict(str(number + 1), text) == "unparsed", text

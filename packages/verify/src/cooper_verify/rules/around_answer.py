@@ -5,7 +5,6 @@ left over, which the functions here give back: a verdict needs all of it to be k
 """
 
 import re
-from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -14,7 +13,7 @@ from cooper_verify.rules.asked import demand, demands, without_estimate
 from cooper_verify.rules.fragments import is_cut_off, is_fragment, makes_another_value
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import APPROVING, EMOJI, Box
-from cooper_verify.rules.sentence import counted_words, unit_length
+from cooper_verify.rules.sentence import DIMENSION, counted_words, unit_length
 from cooper_verify.rules.units import without_unit
 from cooper_verify.rules.values.relation import contradicts
 from cooper_verify.rules.values.tokens import FUNCTIONS
@@ -66,7 +65,6 @@ _CHANGED_FIGURE = re.compile(
 )
 """A number with a sign, which is not the number alone: `-3`, `3%`."""
 _ORDINAL = re.compile(r"\A[\s$})\\]*(?:st|nd|rd|th)\b")
-_DIMENSION = re.compile(r"\A[$})\\]*\s+(?:old|long|tall|wide|high|deep|away|apart)\b")
 _HAS_UNIT = re.compile(r"(?<!\\)(?<![A-Za-z\\])[^\W\d_]{2,}|\$|[\u20ac\u00a3]")
 _ENDS_IN_MODULUS = re.compile(rf"{MODULUS.pattern}\Z")
 _MODULUS_CHARS = 40
@@ -78,9 +76,8 @@ _COURTESY = re.compile(
 
 
 def without_courtesy(text: str) -> str:
-    """The text without a courtesy as its last sentence."""
-    last = deque(_COURTESY.finditer(text, max(0, len(text) - _REACH)), maxlen=1)
-    return text[: last[0].start()].rstrip() if last and last[0].end() == len(text) else text
+    """The text without such sentences."""
+    return _COURTESY.sub("", text).strip()
 
 
 _TAG = re.compile(r"</?\w{1,12}\s?/?>|<\|\w{1,20}\|>")
@@ -186,12 +183,11 @@ def behind_answer(text: str, answers: Sequence[str]) -> list[str]:
     """What is left over behind an answer: words, other numbers than its own, signs."""
     has_unit = any(_HAS_UNIT.search(answer) for answer in answers)
     text = _ORDINAL.sub("", text)
-    text = _LEFT_OVER.sub("left", _DIMENSION.sub("", text) if has_unit else text)
+    text = _LEFT_OVER.sub("left", DIMENSION.sub("", text) if has_unit else text)
     if not text.strip(" .\n$*}\\])"):
         return []
     if is_cut_off(text):
         return [NEVER_KNOWN]
-    text = _COURTESY.sub("", text)
     figures = {number for answer in answers for number in _NUMBER.findall(answer)}
     changed = [found.group() for found in _CHANGED_FIGURE.finditer(text) if found.group().strip() not in answers]
     if not figures.isdisjoint(number for found in changed for number in _NUMBER.findall(found)):

@@ -215,7 +215,7 @@ def _right(text: str, box: Box, before: str) -> tuple[str, int]:
         stop = re.compile(r"[=\n,;:$]|\.(?=\s|\Z)|\s[A-Za-z]{2}").search(phrase, operates.end())
         length = stop.start() if stop else len(phrase)
         return kept + phrase[:length], start + place + length
-    line = re.match(r"[^.\n$]{1,60}", phrase)
+    line = re.match(r"[^.\n]{1,60}", phrase)
     is_base_again = "_" in text[box.start : box.end]  # 101_2 in base two
     if line and not is_base_again and changes_after(line.group()):
         return kept + line.group(), start + place + line.end()

@@ -15,13 +15,15 @@ from cooper_verify.rules.asked_names import (
     is_only_asked,
     may_be_named,
     may_be_ratio,
+    may_stand_before,
     names_of_value,
     ranks,
     ratios,
 )
 from cooper_verify.rules.asked_rates import asks_rate, asks_span, rates, spans
 from cooper_verify.rules.asked_units import may_be_in, may_be_of, may_count, measure_said, names_said, thing_said
-from cooper_verify.rules.languages import words_of
+from cooper_verify.rules.everyday_words import is_verb
+from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.number_words import PARTS
 from cooper_verify.rules.question import ASIDE, WORDS, Question, asked_part, says
 from cooper_verify.rules.units import NO_UNIT, unit_of
@@ -44,11 +46,11 @@ _MULTIPLE = re.compile(r"\A[\s$)}]*times\s(?=(?:the|his|her|their|its|as|more|th
 
 _PART_IS = re.compile(
     rf"(?:\A|[,;:]\s|\b(?:so|thus|hence|then|and)\s)[\s$*]*+(?:(?:the|an?|one|1)\s)?"
-    rf"(?P<part>(?:{'|'.join(PARTS)})s?|rest|\d[\d.]*+\s?(?:\\?%|percent)|\d+/\d+|\\[dt]?frac\s?\{{\d+\}}\{{\d+\}})\$?\s+"
+    rf"(?P<part>(?:{'|'.join(PARTS)})s?|rest|(?:square|cube|double|triple|reciprocal|opposite|factorial)(?=\sof)|\d[\d.]*+\s?(?:\\?%|percent)|\d+/\d+|\\[dt]?frac\s?\{{\d+\}}\{{\d+\}})\$?\s+"
     rf"(?:of\s(?![$\d])[^.,;\d]{{1,60}}\s)?(?:is|are|was|were|equals|=)\b",
     re.IGNORECASE,
 )
-"""A part whose value is stated: "half of it is 12"."""
+"""A part, or what is made from it, whose value is stated: "half of it is 12"."""
 
 _SIGN_OF_ESTIMATE = r"(?:\u2248|\\(?:approx|simeq|sim|cong)(?![A-Za-z])|(?:(?<=\s)|\A)~)"
 _ESTIMATE = re.compile(rf"(?i)(?:(?P<sign>{_SIGN_OF_ESTIMATE})|{words_of('about')})[\s$({{]*\Z")
@@ -94,6 +96,7 @@ _OPPOSITES += [
             r"\bhow (?:many|much)\b[^.?!]*\b(?:left\b|remain|still ha)",
         ),
         (rf"\b(?:pays?|paid|spends?|spent){_THEN_VALUE}", r"\bhow much (?:money |of the )?change\b"),
+        (rf"\bwill\s(?:have|be){_THEN_VALUE}(?!.*\b(?:left|remain|now))", r"\bnow\b"),
     )
 ]
 """What a value is of, and a question that does not ask for it: how many he had, of how many he will have."""
@@ -107,6 +110,8 @@ _QUANTITIES = re.compile(
 )
 """Names of values of which one is asked for, if any is."""
 _ALSO_CALLED = {"average": "mean", "circumference": "perimeter", "greatest common": "gcd", "least common": "lcm"}
+_LETTERS_OF = {"r": "radius", "d": "diameter|distance", "h": "height", "A": "area", "V": "volume", "C": "perimeter"}
+"""Letters of names that a question may ask for without them."""
 _FIGURE, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]|[%\u00b0]")
 _OF_FIGURES = "0123456789.,/ $}\\"
 _UNIT_CHARS = 200
@@ -141,7 +146,7 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     said = f"{inside} {behind}"
     is_one = len(texts) == 1 and len(texts[0]) <= _UNIT_CHARS and _LETTER.search(texts[0])
     unit = unit_of(texts[0]) if is_one else NO_UNIT
-    multiple = _MULTIPLE.match(said)
+    multiple, names = _MULTIPLE.match(said), names_of_value(before, texts)
     found: dict[str, Sequence[str]] = {
         "per": rates(units, (before, said)),
         "in": spans(f"{before} | {behind}"),
@@ -154,13 +159,28 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
         "thing": thing_said(unit),
         "asked": [part["part"] for part in _PART_IS.finditer(before)],
         "of": ["|".join(quantities)] if (quantities := _quantities(before.casefold())) else [],
-        "name": names_of_value(before, texts),
+        "letter": [name for name in names if name in _LETTERS_OF],
+        "name": names,
         "function": functions_of_value(before, texts),
         "rank": ranks(behind),
         "ordinal": ranks(inside),
         "whose": names_said(before),
+        "label": _labels(before, texts[0], inside, behind) if units else [],
     }
     return [demand(kind, what) for kind, whats in found.items() for what in whats]
+
+
+def _labels(before: str, text: str, inside: str, behind: str) -> list[str]:
+    """The noun right in front of a value of which nothing is counted: "room" of "room 12"."""
+    noun = _RIGHT_BEFORE.search(before + text[: _FIGURE.search(text).start()])  # pyright: ignore
+    counted = _WORD_BEHIND.match(f"{inside}{behind}")
+    word = noun[1].casefold() if noun else ""
+    return [word] if word and not (word in _FRAMES or is_verb(word) or (counted and counted[1] not in _OPENS)) else []
+
+
+_RIGHT_BEFORE = re.compile(r"(?<![^\W\d_]|\\)(?<!the )(?<!begin\{)([^\W\d_]{2,})[\s#$({}*\\]*\Z")
+_WORD_BEHIND = re.compile(r"[\s$)}*\\]*(?:text\s?\{\s?)?([^\W\d_]+)")
+_FRAMES = {*LANGUAGES[0].frames.split()} - {"number"}
 
 
 def _quantities(text: str) -> list[str]:
@@ -221,6 +241,11 @@ def _asks_of(names: str, question: Question) -> bool:
     return not expected or not {*expected}.isdisjoint(names.split("|"))
 
 
+def _asks_letter(letter: str, question: Question) -> bool:
+    is_said = re.search(rf"(?<![A-Za-z]){letter}(?![A-Za-z])", question.text) is not None
+    return is_said or _asks_of(_LETTERS_OF[letter], question)
+
+
 _NAMES_UNIT = re.compile(r"(?<![A-Za-z\\])[^\W\d_]{2}|/\s?[a-z]")
 
 
@@ -238,11 +263,13 @@ _MET: dict[str, Callable[[str, Question], bool]] = {
     "more": _if_known(lambda _, q: _ASKS_DIFFERENCE.search(q.asked) is not None),
     "way": _if_known(lambda way, q: not _asks_opposite(way, q)),
     "of": _if_known(_asks_of),
+    "letter": _if_known(_asks_letter),
     "unit": _if_known(lambda text, q: bool(unit_of(q.reference)) or may_be_in(text, q.asked)),
     "thing": _if_known(lambda thing, q: may_count(thing, q.asked, q.text)),
     "name": _if_known(lambda name, q: may_be_named(name, q.asked, q.text)),
     "function": lambda name, q: "=" in q.reference or asks_function(name, q.asked),
     "rank": _if_known(lambda noun, q: asks_rank(noun, q.asked)),
+    "label": may_stand_before,
     "ordinal": lambda noun, q: asks_rank(noun, q.asked),
     "whose": _if_known(lambda names, q: may_be_of(names, q.asked, q.text)),
     "mod": lambda modulus, q: not q.text.strip() or says(q.text, modulus),

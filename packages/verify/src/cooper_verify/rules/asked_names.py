@@ -3,7 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from cooper_verify.rules.question import WORDS, asked_part
+from cooper_verify.rules.counted_nouns import is_counted, plural
+from cooper_verify.rules.everyday_words import is_thing, is_time
+from cooper_verify.rules.question import WORDS, Question, asked_part
 from cooper_verify.rules.word_forms import form_of
 
 _CALL = r"[A-Za-z](?:\^\s?\{?-1\}?|'{1,3})?\(\s?(?:-?\d{1,9}|[A-Za-z])\s?\)"
@@ -11,12 +13,13 @@ _PIECE = (
     r"(?:\\(?:[dt]?frac|sqrt|cdot|times|overline|angle|vec|left|right)(?![A-Za-z])"
     r"|(?<![A-Za-z\\])(?:[a-z]|[A-Z]{1,3})(?![A-Za-z])|[-+*/^_(){}'|\d])"
 )
-FUNCTION_OF_NAME = (
+_FUNCTION_OF_NAME = (
     r"\\?(?:sin|cos|tan|cot|sec|csc|log|ln|lg)(?![A-Za-z])(?:_\s?(?:\w|\{\w{1,9}\}))?(?:\^\s?\{?\d\}?)?"
     r"\s*\(?\s*\d?\s*(?:[A-Za-z]|\\[a-z]+)(?:_\w)?\s*\)?|\|[A-Za-z]\|"
 )
 """A function of a name: `\\sin 2x`, `\\log_2 x`, `|z|`."""
-_FUNCTION_OF = re.compile(rf"(?:\A|[,;:$\n\s])({FUNCTION_OF_NAME})\s*&?=[\s$]*\Z")
+is_function_of_name = re.compile(_FUNCTION_OF_NAME).fullmatch
+_FUNCTION_OF = re.compile(rf"(?:\A|[,;:$\n\s])({_FUNCTION_OF_NAME})\s*&?=[\s$]*\Z")
 _RANK = re.compile(r"\A[\s$^{}\\]*(?:(?:text|mathrm)\{)?(?:st|nd|rd|th)\b[\s$}]*(?:([a-z]+)\b)?}?")
 """Behind a figure: "th floor"."""
 _NAMED = re.compile(
@@ -100,6 +103,14 @@ def asks_rank(noun: str, asked: str) -> bool:
         re.search(rf"\b(?:which|what)\s(?!is|are|was|were|do|does|did|will)(?:\w+\s)?{noun or '[a-z]+'}\b", asked)
         is not None
     )
+
+
+def may_stand_before(word: str, question: Question) -> bool:
+    """Whether a word right in front of a value says no more than the question asks: it is no noun, which numbers
+    things ("room 12"), or the question asks for the number of such a thing."""
+    is_noun = is_counted(word, may_be_one=True) or is_thing(word) or is_time(word)
+    is_noun = is_noun or plural(word) in WORDS.findall(question.text.casefold())
+    return not is_noun or asks_rank(word, question.asked)
 
 
 def may_be_named(name: str, asked: str, question: str) -> bool:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_time
 from cooper_verify.rules.number_words import ONES
+from cooper_verify.rules.unit_table import MEASURES, measure_of
 
-_SPANS = {"second": ("second", 1), "minute": ("second", 60), "hour": ("second", 3600), "day": ("second", 86400)}
-_SPANS |= {"week": ("second", 604800), "month": ("month", 1), "year": ("month", 12), "decade": ("month", 120)}
-_TIME_NOUN = "|".join(_SPANS)
+_TIME_NOUN = "second|minute|hour|day|week|month|year|decade"
 _ADVERB = r"\b(?P<adverb>hourly|daily|weekly|monthly|yearly|annually|nightly)"
 _ALONE = r"\b(?P<alone>each|apiece)\b"
 _NO_SPAN = "".join(rf"(?<!\b{word} )" for word in ("in", "for", "of", "after", "within", "over"))
@@ -24,15 +23,14 @@ _RATE_AROUND = re.compile(
     rf"|{_NO_SPAN}\ban?\s+(?P<time>[a-z]+)|{_ADVERB}(?=\s*(?:[.,;]|\Z))|{_ALONE}"
 )
 _TIMES = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year"}
-_TIMES |= {"nightly": "night", "mph": "hour", "kmh": "hour", "kph": "hour", "h": "hour", "hr": "hour", "min": "minute"}
-_TIMES |= {"s": "second", "sec": "second", "wk": "week", "yr": "year"}
+_TIMES |= {"nightly": "night", "mph": "hour", "kmh": "hour", "kph": "hour"}
 _ASKS_RATE = re.compile(r"\b(?:rates?|speeds?|velocit\w+|fast|pace|densit\w+|wages?|hourly|acceleration|slope)\b")
 _ASKS_SHARE = re.compile(r"\b(?:each|every|per|apiece|one|1|single|an?)\b")
 _SHARES = re.compile(r"\b(?:each|every\w*|per|apiece)\b")
 _ONE = r"(?:\b(?:an?|one|1|per|each|every|single|the|this|that|his|her|their|its)\s+(?:\w+\s)?|[/-])"
 _COUNT = rf"(?P<count>an?|per|each|every|\d{{1,4}}|{'|'.join(ONES)})"
 _SPAN_AROUND = re.compile(
-    rf"\b(?:in|for|over|within|during)\s(?:the\s)?(?:(?:next|first|last|past)\s)?{_COUNT}\s(?P<time>{_TIME_NOUN})s?\b"
+    rf"(?i)\b(?:in|for|over|within|during)\s(?:the\s)?(?:(?:next|first|last|past)\s)?{_COUNT}\s(?P<time>{_TIME_NOUN})s?\b"
 )
 _SPAN_ASKED = re.compile(rf"\b{_COUNT}[\s-](?P<time>{_TIME_NOUN})s?\b")
 
@@ -46,7 +44,8 @@ def rates(units: Sequence[str], around: Sequence[str]) -> list[str]:
 
 def _noun(found: re.Match[str]) -> str | None:
     kind, written = found.lastgroup or "", found[found.lastgroup or 0].casefold()
-    word = _TIMES.get(written, written)
+    measure = measure_of(written)
+    word = _TIMES.get(written, measure.name if measure and is_time(measure.name) else written)
     if kind == "alone":
         return ""
     if kind in ("time", "inverse") and not is_time(word):
@@ -57,21 +56,22 @@ def _noun(found: re.Match[str]) -> str | None:
 
 
 def spans(text: str) -> list[str]:
-    """For how long a value is: "second 86400" of "in a day"."""
+    """For how long a value is: "time 86400" of "in a day"."""
     return [*map(_length, _SPAN_AROUND.finditer(text))]
 
 
 def asks_span(asked: str, span: str) -> bool:
-    """Whether a value for such a time may be asked for: the question names no other."""
+    """Whether a value for such a time may be asked for: the question names no other, and does not ask for now."""
     times = [*map(_length, _SPAN_ASKED.finditer(asked))]
-    return not times or span in times
+    return span in times or not (times or re.search(r"\bnow\b", asked))
 
 
 def _length(found: re.Match[str]) -> str:
-    """So many seconds or months."""
-    count = found["count"]
-    unit, size = _SPANS[found["time"]]
-    return f"{unit} {size * (int(count) if count.isdecimal() else ONES.get(count, 1))}"
+    """So many seconds or months, as "time 86400" and "calendar 1"."""
+    count = found["count"].casefold()
+    measure = MEASURES[found["time"].casefold()]
+    size = measure.size * (int(count) if count.isdecimal() else ONES.get(count, 1))
+    return f"{measure.powers[0][0]} {size}"
 
 
 def asks_rate(asked: str, noun: str) -> bool:
@@ -79,6 +79,6 @@ def asks_rate(asked: str, noun: str) -> bool:
     if _ASKS_RATE.search(asked):
         return True
     adverbs = "|".join(word for word, time in _TIMES.items() if time == noun and word != noun) or "(?!)"
-    if noun and re.search(rf"{_ONE}{noun}\b|\b(?:{adverbs})\b", asked):
+    if noun and re.search(rf"{_ONE}{noun}s?\b|\b(?:{adverbs})\b", asked):
         return True
     return not is_time(noun) and bool((_SHARES if noun else _ASKS_SHARE).search(asked))

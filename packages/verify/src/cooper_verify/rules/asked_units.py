@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from cooper_verify.rules.counted_nouns import is_counted
-from cooper_verify.rules.everyday_words import is_given_name, is_time
+from cooper_verify.rules.everyday_words import is_given_name, is_quality, is_time
 from cooper_verify.rules.question import WORDS, asks_once, says
 from cooper_verify.rules.units import Unit, unit_of
 from cooper_verify.rules.word_forms import form_of
@@ -54,8 +54,8 @@ def measure_said(text: str) -> list[str]:
 
 
 def thing_said(unit: Unit) -> list[str]:
-    """The things that a value counts."""
-    return [unit.words[-1].casefold()] if unit.words and is_counted(unit.words[-1]) else []
+    """The things that a value counts, with what they are like: "red marbles"."""
+    return [" ".join(unit.words).casefold()] if unit.words and is_counted(unit.words[-1]) else []
 
 
 def _persons(names: Iterable[str]) -> list[str]:
@@ -116,10 +116,14 @@ def may_be_in(text: str, asked: str) -> bool:
 
 
 def may_count(thing: str, asked: str, question: str) -> bool:
-    """Whether a question may ask for so many things: not for girls where the answer counts boys, of whom it tells."""
-    counted = [word for found in _ASKED_THING.findall(asked) for word in found.split() if is_counted(word)]
-    own = form_of(thing)
+    """Whether a question may ask for so many things: not for girls where the answer counts boys, of whom it tells, nor
+    for red marbles where it counts blue ones."""
+    words = [word for found in _ASKED_THING.findall(asked) for word in found.split()]
+    *kinds, own = map(form_of, thing.split())
+    counted, qualities = [[*filter(chosen, words)] for chosen in (is_counted, is_quality)]
     if not counted or own in _ANYTHING:
         return True
+    if qualities and kinds and {*kinds}.isdisjoint(map(form_of, words)) and all(says(question, kind) for kind in kinds):
+        return False
     others = WORDS.findall(_SO_MANY.sub(" ", asked))
     return any(own.endswith(form_of(word)) for word in (*counted, *others))  # "watermelons"

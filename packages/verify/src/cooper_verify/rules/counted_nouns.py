@@ -43,45 +43,29 @@ _OTHER_NOUNS = """
 word sentence question problem answer test exam quiz assignment note prize item object thing unit batch row circle
 point dot way possibility outcome choice combination permutation arrangement path route handshake number integer digit
 prime factor divisor multiple term zero value root solution element subset palindrome match goal case step move
-mistake error task project order sale product sample specimen variety
+mistake error task project order sale product sample specimen variety example exercise section footnote lemma theorem
+grade figure equation
 """
 """Nouns that may say something about a value elsewhere than behind it: "my first guess", "by mistake"."""
-_OTHERS = {
-    "French": """
+_OTHERS = """
 pommes livres élèves personnes enfants étudiants œufs bonbons stylos crayons chaises tables arbres fleurs
 voitures billes façons points pages objets animaux chiens chats oiseaux poissons garçons filles gâteaux places
-""",
-    "German": """
 Äpfel Bücher Schüler Personen Kinder Studenten Eier Stifte Stühle Tische Bäume Blumen Autos Murmeln
 Möglichkeiten Punkte Seiten Tiere Hunde Katzen Vögel Fische Jungen Mädchen Leute Menschen Kekse Karten Kugeln
-""",
-    "Spanish": """
 manzanas libros alumnos personas niños niñas estudiantes huevos caramelos lápices sillas mesas árboles flores
 coches canicas formas puntos páginas animales perros gatos pájaros peces galletas naranjas
-""",
-    "Portuguese": """
 maçãs livros alunos pessoas crianças estudantes ovos lápis cadeiras mesas árvores flores carros pontos páginas
 animais cães gatos meninos meninas biscoitos laranjas maneiras
-""",
-    "Italian": """
 mele libri alunni persone bambini studenti uova matite sedie tavoli alberi fiori macchine punti pagine animali
 cani gatti ragazzi ragazze biscotti arance caramelle modi
-""",
-    "Russian": """
 яблок яблоко яблока книг книги книга человек человека людей детей учеников студентов яиц конфет карандашей
 стульев столов деревьев цветов машин шариков способов очков страниц животных собак кошек птиц рыб
-""",
-    "Chinese": """
 苹果 蘋果 书 書 学生 學生 孩子 鸡蛋 雞蛋 糖果 铅笔 鉛筆 椅子 桌子 树 樹 花 车 車 球 人 种 種 方法 动物 動物
 狗 猫 貓 鸟 鳥 鱼 魚 橙子 种方法
-""",
-    "Japanese": """
 りんご リンゴ みかん 学生 生徒 子供 鉛筆 本 通り 匹 人
-""",
-    "Korean": """
 사과 학생 사람 책 연필 가지
-""",
-}
+"""
+"""Things in other languages: French, German, Spanish, Portuguese, Italian, Russian, Chinese, Japanese, Korean."""
 _IRREGULAR = "people children men women feet mice geese leaves wolves knives shelves loaves"
 
 
@@ -95,7 +79,7 @@ _PLURALS = frozenset(
     [
         *map(plural, f"{_THINGS} {_OTHER_NOUNS}".split()),
         *_IRREGULAR.split(),
-        *" ".join(_OTHERS.values()).casefold().split(),
+        *_OTHERS.casefold().split(),
     ]
 )
 _SINGULARS = frozenset(f"{_THINGS} {_OTHER_NOUNS}".split())

@@ -8,6 +8,7 @@ wishing ("guess", "hope").
 """
 
 from cooper_verify.rules.counted_nouns import NOUNS, plural
+from cooper_verify.rules.word_forms import IRREGULAR
 
 _VERBS = """
 accommodate arrange arrive attend bake baby-sit barter bike boil borrow bottle bounce brew brush buy bring build call
@@ -26,88 +27,77 @@ prune publish pump rake rescue sharpen shave shovel spread sprinkle stuff transl
 award bathe celebrate drill escape explore film hatch inflate install kayak mix mount mend rebuild refill remodel
 renovate reserve restock resell sign sort staple stitch swap tow trace vote
 """
-_FORMS = """
-put spread woke bought brought built caught dug drew drawn drank drunk drove driven ate eaten fed flew flown got
-gotten gave given went gone hung had has held knitted laid led left lent made met paid read rode ridden ran sang sung
-sat sent sewn shot slept sold spent stood stuck swam swum taken took taught tied wore worn won wrote written grew
-grown cost lost did does done
-"""
 _THINGS = """
-afternoon air airport apartment aquarium arcade area art aunt avenue backpack backpacker backyard bacon bakery baker
-band bank bar barbecue barber bath bathroom beach beef beer biology birth birthday boss boyfriend bread breakfast
-brick broccoli brunch buddy budget business butter cabbage cabin cafe cafeteria cage calcium camera campus cardboard
-cash cashier celery cement cereal champion charity cheese chemistry chess choir chore christmas church cider circus
-cinema clay clinic closet clothes clothing coal coach coffee collection college commission community concert concrete
-contest cook corn cornmeal cotton course cousin crew crop crowd culture curry customer dad daddy daily daughter
-dentist dessert diet dinner distance dough downtown driveway drugstore dust electricity energy envelope equipment
-essay evening exercise fabric factory fair farmer fashion father fee feed fertilizer fiance fishing flour food
-football forest freezer friday fridge friend fruit fuel fudge fun fur furniture garage garbage gas gasoline girlfriend
-glue gold grain grandfather grandma grandmother grandpa grandson grass gravel grocery groceries ground gym hair hall
-halloween hay headphone height hobby holiday homework honey household housework husband ice income ink insurance
-interest internet island jam january jelly jewelry job juice june july kitchen lab laboratory labor lace landlord
-laundry lawn lemonade lettuce library life lime lunch luggage lumber machinery maid mail maple market material math
-maths mathematics mayonnaise meal meat medicine metal midnight milk miner mom mommy monday money morning mother mud
-mum museum music nail nephew neighborhood newspaper niece night noon november number oak oatmeal ocean october oil
-onion online outdoors owner oxygen paint pancake pantry paperwork parking party pasta patio pay paycheck payroll
-peanut pet piano picnic pine pizza plastic playground plumber plywood poetry popcorn pork porch postage president
-price production profit purse rain ranch rehearsal rent rental repair rice river roof rose rubber rubbish sail salad
-salary salt sand saturday sauce savings scenery schedule science sea season seafood semester september service sewing
-shampoo shed shipment shopping shore shower silk silver sister sky snack snow soap soccer soil son soup spaghetti
-sport spring stadium staff stair steel stock storage storm street studio stuff sugar summer sun sunday sunlight
-supermarket supper surgery swimming syrup table tape tax taxi tea teeth tennis tent theater theatre thread thursday
-tofu toothpaste traffic trail training transport transportation travel trash treasure trim tuesday tuition turkey
-tutor uncle vacation vanilla vinegar wage wallet warehouse washing water weather wedding wednesday weekend weekday
-wheat wife winter woods wool worth yard yarn yesterday yoga yogurt youth zoo bucket shelf pool bus truck circle
-triangle square rectangle parallelogram trapezoid rhombus pentagon hexagon octagon polygon sphere cube cylinder cone
-pyramid prism tetrahedron parabola ellipse hyperbola line plane chord arc segment diagonal altitude bisector tangent
+afternoon air airport aquarium arcade area art aunt avenue backpack backpacker backyard bacon bakery baker band bank
+bar barbecue barber bath bathroom beach beef beer biology birth birthday boss boyfriend bread breakfast broccoli brunch
+buddy budget business butter cabbage cabin cafe cafeteria cage calcium campus cardboard cash cashier celery cement
+cereal champion charity cheese chemistry chess choir christmas cider circus cinema clay clinic closet clothes clothing
+coal coach coffee collection college commission community concert concrete contest cook corn cornmeal cotton cousin
+crew crop crowd culture curry dad daddy daily daughter dentist dessert diet dinner distance dough downtown driveway
+drugstore dust electricity energy equipment essay evening exercise fabric fair farmer fashion father fee feed
+fertilizer fiance fishing flour food forest freezer friday fridge fuel fudge fun fur furniture garage garbage gas
+gasoline girlfriend glue gold grain grandfather grandma grandmother grandpa grandson grass gravel grocery groceries
+ground gym hair hall halloween hay headphone height hobby holiday homework honey household housework husband ice income
+ink insurance interest internet jam january jelly jewelry june july kitchen lab laboratory labor lace landlord laundry
+lemonade lettuce life lunch luggage lumber machinery maid mail maple market material math maths mathematics mayonnaise
+meat medicine metal midnight milk miner mom mommy monday money morning mother mud mum museum music nephew neighborhood
+niece night noon november number oak oatmeal ocean october oil online outdoors owner oxygen paint pantry paperwork
+parking party pasta patio pay paycheck payroll pet piano picnic pine plastic playground plumber plywood poetry popcorn
+pork porch postage president price production profit purse rain ranch rehearsal rent rental repair rice roof rubber
+rubbish sail salary salt sand saturday sauce savings scenery schedule science sea season seafood semester september
+service sewing shampoo shed shipment shopping shore shower silk silver sky snow soap soccer soil son spaghetti sport
+spring stadium staff stair steel stock storage storm studio stuff sugar summer sun sunday sunlight supermarket supper
+surgery swimming syrup tape tax taxi tea teeth tennis tent theater theatre thread thursday tofu toothpaste traffic
+trail training transport transportation travel trash treasure trim tuesday tuition turkey tutor uncle vacation vanilla
+vinegar wage wallet warehouse washing water weather wedding wednesday weekend weekday wheat wife winter woods wool
+worth yarn yesterday yoga yogurt youth zoo circle parallelogram trapezoid rhombus pentagon hexagon octagon sphere
+cylinder cone pyramid prism tetrahedron parabola ellipse hyperbola line chord arc segment altitude bisector tangent
 polynomial equation inequality function grid board array lattice graph diagram figure shape region surface midpoint
-origin axis axes vertex company body cream cup drawer ingredient wrapper overtime delivery journey bin bonus allowance
-action app bulb bushel carnival coupon junk wood fund construction shelter revenue drum deck trout scarf basil patient
-mask marathon copper hockey donation coaster cart carnation wine stitch shrimp raisin patch oyster vampire character
-birdhouse bell cheesecake investment binder surfer senior liquid highlighter granola gnome dice tub tech sign sandbox
-salmon minnow menu macaroon macaroni hit haircut folder dryer dragon crab county wire twig textbook straw spa salon
-poodle hospital fundraiser client channel boot antacid tissue sneaker sequin refrigerator recess racer guitar groom
-elevator crunch cargo tadpole pointer toad cooler oat litter web trumpet tournament toddler toast situp screen powder
-lap kit flock chalk chain caramel bun spacecraft website vendor supplier subscription squat slide silverware scissors
-highway fountain florist fisherman entrance detergent baggie athlete article activity appetizer tower tab reunion
-rancher pickle omelet mower mirror membership machine frosting carpet bookstore accessory utility toothbrush toll
-strip sled seagull scholarship paw lottery kernel gallery footage cutlery blouse almond zombie spaceship seller relay
-lipstick kibble human horseshoe grandparent gemstone firewood firecracker cupboard craft cookout chest bronze bolt
-bandage vet tricycle theme system swallow stationery sailor reward ravioli rack quilt playlist pickup papaya mink
-mailman leopard league lawnmower hose heater hanger flute centerpiece cave caffeine belt auction velvet tuna topping
-toenail starfish smoothie smartphone sidewalk ruler rung parakeet panda orphanage laptop hive hawk gecko film flavor
-colony claw carpenter campsite campaign builder buffet aluminum zit whistle soy slipper session security sapling
-rooster pod pill napkin mayor magnet librarian lasagna lady jerky hairspray government geography fencing dive
-department cottage contact clover catfish cabinet buyer bowling bookmark birdseed beaver artwork artist unicorn tattoo
-taco swan survey strand stocking stable souvenir sandcastle perfume nest mosquito maize magician lily jug jail
-hippopotamus helmet gear exhibit elder eel dandelion curtain crane alligator adoption monitor vlog dose flagstone tray
-everything everyone mechanic accountant bamboo loan pepperoni amusement goldfish flagpole spectator stage mall spot
-recipe piggy expense earnings goods toy gum pencil sticker chip rotation reflection curve coordinate May March April
-August January February June July September October November December brand century chairman club colleague committee
-council dance debate democracy device district dorm drawing driver economy editor election email employer engine event
-fence festival fiction firm flood footprint gathering genre handbag hut inn jet journal journalist kingdom lecture
-lesson license mammal mansion mattress meadow melody merchant mill mixture monument mosque motel motor neighbour nurse
-opera orchestra organ outlet palace pavement peasant photographer pharmacy physics pilot pipe pirate planner poet
-police politician portfolio prayer prison professor programme protein pump radar rail railway railroad recording
-refuge reporter researcher retailer sculpture secretary servant shareholder shepherd shopper shuttle soda specialist
-spice startup statue submarine suburb subway suitcase surgeon syllabus symphony tailor technician technology telephone
-telescope temple territory textile tourism trader tradition trailer tribe truckload tunnel turbine umbrella university
-vaccine vegetable venue veteran video villa violin vocabulary voyage waiter waitress warrior waterfall wilderness
-witness workshop wrestler yacht adventure agency alarm alley alphabet ambulance anniversary antique apron archer
-architect arrow attic author award baggage balcony balloonist banker barn basement bathtub bead beard beehive beverage
-bishop blender boutique bracelet cable calendar candle canvas captain caravan cathedral cellar chapel cheek chimney
-cliff cloth cloud coastline cocktail compass composer conductor convention cookbook costume courtyard cradle creek
-cruise cushion dam dancer daycare diary dictionary dome donor doorway drought dwarf earthquake emperor encyclopedia
-estate fairy farmland faucet fern fiber fireplace fishery fleet fog folk gang gate gift gown grammar greenhouse harbor
+origin axis axes company body cream cup drawer ingredient wrapper overtime delivery journey bin bonus allowance action
+app bushel carnival coupon junk wood fund construction shelter revenue drum deck trout basil patient mask marathon
+copper hockey donation coaster cart carnation wine stitch shrimp raisin patch oyster vampire character birdhouse bell
+cheesecake investment binder surfer senior liquid highlighter granola gnome dice tub tech sign sandbox salmon minnow
+menu macaroon macaroni hit haircut folder dryer dragon crab county wire twig textbook straw spa salon poodle hospital
+fundraiser client channel boot antacid tissue sneaker sequin refrigerator recess racer guitar groom elevator crunch
+cargo tadpole pointer toad cooler oat litter web trumpet tournament toddler toast situp screen powder kit flock chalk
+chain caramel bun spacecraft website vendor supplier subscription squat slide silverware scissors highway fountain
+florist fisherman entrance detergent baggie athlete article activity appetizer tower tab reunion rancher pickle omelet
+mower membership frosting carpet bookstore accessory utility toothbrush toll strip sled seagull scholarship paw lottery
+kernel gallery footage cutlery blouse almond zombie spaceship seller relay lipstick kibble human horseshoe grandparent
+gemstone firewood firecracker cupboard craft cookout chest bronze bandage vet tricycle theme system swallow stationery
+sailor reward ravioli rack quilt playlist pickup papaya mink mailman leopard league lawnmower hose heater hanger flute
+centerpiece cave caffeine belt auction velvet tuna topping toenail starfish smoothie smartphone sidewalk rung parakeet
+panda orphanage hive hawk gecko film colony claw carpenter campsite campaign builder buffet aluminum zit whistle soy
+slipper session security sapling rooster pod pill mayor magnet librarian lasagna lady jerky hairspray government
+geography fencing dive department cottage contact clover catfish cabinet buyer bowling bookmark birdseed beaver artwork
+artist unicorn tattoo swan survey strand stocking stable souvenir sandcastle perfume nest mosquito maize magician lily
+jug jail hippopotamus helmet gear exhibit elder eel dandelion curtain crane alligator adoption monitor vlog dose
+flagstone everything everyone mechanic accountant bamboo loan pepperoni amusement goldfish flagpole stage mall spot
+recipe piggy expense earnings goods gum chip rotation reflection curve coordinate May March April August January
+February June July September October November December brand century chairman club colleague committee council dance
+debate democracy device district dorm economy editor election employer event festival fiction firm flood footprint
+gathering genre handbag hut inn jet journal journalist kingdom lecture license mammal mansion mattress meadow melody
+merchant mill mixture monument mosque motel motor neighbour opera orchestra organ outlet palace pavement peasant
+photographer pharmacy physics pilot pipe pirate planner poet police politician portfolio prayer prison professor
+programme protein pump radar rail railway railroad recording refuge reporter researcher retailer sculpture secretary
+servant shareholder shepherd shopper shuttle specialist spice startup statue submarine suburb subway suitcase surgeon
+syllabus symphony tailor technician technology telephone telescope temple territory textile tourism trader tradition
+trailer tribe truckload tunnel turbine university vaccine venue veteran villa violin vocabulary voyage waiter waitress
+warrior waterfall wilderness witness workshop wrestler yacht adventure agency alarm alley alphabet ambulance
+anniversary antique apron archer architect arrow attic author baggage balcony balloonist banker barn basement bathtub
+beard beehive beverage bishop blender boutique cable calendar canvas captain caravan cathedral cellar chapel cheek
+chimney cliff cloth cloud coastline cocktail compass composer conductor convention cookbook costume courtyard cradle
+creek cruise cushion dam daycare diary dictionary dome donor doorway drought dwarf earthquake emperor encyclopedia
+estate fairy farmland faucet fern fiber fireplace fishery fleet fog folk gang gate gown grammar greenhouse harbor
 helicopter herb hero hostel housing inmate instructor instrument intern investor ivory jungle ketchup kettle
-kindergarten knight ladder lantern laser leather lounge lord mango manuscript marina mast mentor microwave midwife
-missile mosaic moss mural mustard navy necktie nectar neighbourhood nomad novel nursery oasis oven paddle painter palm
-parachute parade parcel parliament pebble petrol pigment pillar planet platform plaza pollen porcelain port prairie
-preschool princess prisoner puppet queen radiator rainbow reef referee rescue reservoir ribbon robe rocket rodent
-sandal scanner scholar scooter scroll seaside sergeant shrub skeleton skyscraper smoke snowman sofa sparrow spinach
-stairway stamp steam steward stove stream swamp sweater swimsuit sword tablecloth tanker teapot tenant terrace thermos
-throne timber toaster tobacco tomb tortilla trolley troop trunk tulip turf vault vein vine vineyard volcano volleyball
-vulture wagon ward weaver whale wheelchair windmill windshield wizard woodland worm zebra
+kindergarten knight ladder laser leather lounge lord manuscript marina mast mentor microwave midwife missile mosaic
+moss mural mustard navy necktie nectar neighbourhood nomad nursery oasis oven paddle painter palm parachute parade
+parcel parliament petrol pigment pillar platform plaza pollen porcelain port prairie preschool princess prisoner puppet
+queen radiator rainbow reef referee rescue reservoir robe rocket rodent sandal scanner scholar scooter scroll seaside
+sergeant shrub skeleton skyscraper smoke snowman sofa sparrow spinach stairway steam steward stove stream swamp
+swimsuit sword tablecloth tanker teapot tenant terrace thermos throne timber toaster tobacco tomb tortilla trolley
+troop trunk turf vault vein vine vineyard volcano volleyball vulture wagon ward weaver wheelchair windmill windshield
+wizard woodland
 """
 _QUALITIES = """
 red blue green yellow black white pink purple orange brown gray grey golden silver colored colorful striped wooden
@@ -219,7 +209,8 @@ def _forms(verb: str) -> list[str]:
     return [verb, verb + ending, *(f"{stem}{end}" for stem in (verb, doubled) for end in ("ed", "ing"))]
 
 
-_ALL_VERBS = frozenset([form for verb in _VERBS.split() for form in _forms(verb)] + _FORMS.split())
+_ALL_VERBS = frozenset([form for verb in _VERBS.split() for form in _forms(verb)])
+_ALL_VERBS |= {form for form, verb in IRREGULAR.items() if verb in _ALL_VERBS} | {"led", "tied", "did", "does", "done"}
 _ALL_THINGS = frozenset(form for noun in (*_THINGS.split(), *NOUNS) for form in (noun, plural(noun)))
 _ALL_QUALITIES = frozenset(_QUALITIES.split())
 _NAMES = frozenset(_GIVEN_NAMES.split())

@@ -97,6 +97,7 @@ _WRAPPINGS = (
     ("{", "}"),
 )
 _EDGE_SPACES = (r"\,", r"\;", r"\:", r"\!", r"\>", r"\ ", r"\quad", r"\qquad", "~", " ", "\n", "\t", "\r")
+_STARTS = (*_EDGE_SPACES, "=>", "\u21d2", "\u2234", r"\therefore", r"\implies", r"\Rightarrow")
 _ENDS = ("\\\\", *_EDGE_SPACES, *".,;:")
 _GOES_ON = re.compile(r"\d\.{3}\Z")
 _BOLD = re.compile(r"(?<![\w)\]}])\*\*|\*\*(?![\w(\\])")  # x**2 is a power
@@ -131,7 +132,7 @@ class _Places(NamedTuple):
 
 
 def _places(completion: str) -> _Places:
-    tail = one_notation(reply_of(completion)).strip()[-2 * TAIL_CHARS :]  # a character may become eleven
+    tail = without_courtesy(one_notation(reply_of(completion)))[-2 * TAIL_CHARS :]  # a character may become eleven
     boxes = final_boxes(tail)
     return _Places(tail, boxes, last_statement(tail, boxes[-1].end if boxes else 0))
 
@@ -212,7 +213,7 @@ def _unmarked(tail: str, factorials: bool) -> Stated:
     """The answer of a completion that marks none: the completion if it is short, else what its last sentence states."""
     if not factorials and not _is_plain(tail):
         tail = _EXCLAMATION.sub(lambda mark: "." if mark.group()[0] == "!" else " ", tail).strip()
-    tail = without_courtesy(tail.rstrip("` \n"))
+    tail = tail.rstrip("` \n")
     if not tail or _JSON_OBJECT.match(tail[tail.rfind("\n") + 1 :]):
         return NOTHING
     if display := _LAST_FORMULA.search(tail, max(0, len(tail) - LONGEST)):
@@ -290,8 +291,8 @@ def _without_edge_spaces(text: str) -> str:
     start, end = 0, len(text)
     if _ABOUT.match(text):
         return text
-    while text.startswith(_EDGE_SPACES, start, end):
-        start += next(len(space) for space in _EDGE_SPACES if text.startswith(space, start, end))
+    while text.startswith(_STARTS, start, end):
+        start += next(len(space) for space in _STARTS if text.startswith(space, start, end))
     while text.endswith(_ENDS, start, end) and not _GOES_ON.search(text[max(start, end - 4) : end]):
         end -= next(len(space) for space in _ENDS if text.endswith(space, start, end))
     return text[start:end].strip()

@@ -37,11 +37,11 @@ from cooper_verify.rules.values.reading import (
     readings,
 )
 from cooper_verify.rules.values.relation import Named
-from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts, read_scalar
+from cooper_verify.rules.values.scalar import Scalar, read_parts, read_scalar
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
-from cooper_verify.rules.values.tokens import DIFFERENTIAL
-from cooper_verify.rules.words import Words, speaks
+from cooper_verify.rules.values.tokens import DIFFERENTIAL, FUNCTION_NAMES, NO_PRODUCT
+from cooper_verify.rules.words import CJK, Words, speaks
 
 # Dates, ranges, sizes and other figures that are not numbers to calculate with.
 _SPELLED = re.compile(r"[A-Za-z-]+(?: [A-Za-z-]+){1,6}")
@@ -76,11 +76,6 @@ _COMMAND = re.compile(r"\\[A-Za-z]+\*?")
 _NAMED_FIGURE = re.compile(r"\\(?:angle|overline|over(?:left)?rightarrow|triangle|widehat|measuredangle)\b")
 _MATHEMATICAL_ALPHABETS = re.compile(r"[\u0370-\u03ff\u2100-\u214f\U0001d400-\U0001d7ff]")
 _WORD = re.compile(r"[A-Za-z]{2,}")
-_FUNCTION = re.compile(
-    "(?:arc)?(?:sin|cos|tan)|(?:sin|cos|tan)h|cot|sec|csc|log|ln|lg|exp|sqrt|max|min|gcd|lcm|mod|det|dim|ker|deg|arg|inf"
-    "|sup|lim|pi|cis|and|or"
-)
-_NO_PRODUCT = re.compile(r"\w{4,}|[A-Z][a-z]{2,}|yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any")
 _OPERATOR = re.compile(r"[+*^=<>|(]|\\[A-Za-z]")
 _SIGN_OF_A_FORMULA = re.compile(
     r"\\(?:[dt]?frac|sqrt|pi|cdot|times)(?![A-Za-z])|[\w)}]\s?[\^*]|=|\.\d*\\(?:overline|dot|bar)"
@@ -97,7 +92,7 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
         return "choice"
     if read_parts(reference) or read_division(reference) or is_piecewise(reference):
         return "maths"
-    if LETTERS_OF_A_BASE.fullmatch(reference):
+    if (scalar := read_scalar(reference)) and scalar.base:
         return "maths"
     if _SPELLED.fullmatch(reference) and (spelled := read_scalar(reference)) and spelled.unit.is_known:
         return "maths"  # "forty percent"
@@ -130,8 +125,8 @@ def _is_formula(text: str) -> bool:
         return False  # "a. 3, b. 4"; H2O, but N2^{-N}
     if _WORD.fullmatch(text.strip("()[]{} ")):
         return text == "pi" or (len({*text}) == len(text) and {*text} <= {*"xyz"})  # xy, a product
-    words = [word for word in _WORD.findall(symbols) if not (_FUNCTION.fullmatch(word) or DIFFERENTIAL.fullmatch(word))]
-    if any(map(_NO_PRODUCT.fullmatch, words)):
+    words = [word for word in _WORD.findall(symbols) if not (word in FUNCTION_NAMES or DIFFERENTIAL.fullmatch(word))]
+    if any(len(word) > 3 or (NO_PRODUCT.fullmatch(word) and not word.isupper()) for word in words):
         return False
     # Letters in a row are a product of variables next to an operator or, in lower case, after a number: 2xy.
     return bool(_OPERATOR.search(text)) or {*words} <= {w for w in _FACTORS.findall(symbols) if w.islower()}
@@ -336,7 +331,7 @@ def _is_answer(line: str) -> bool:
 
 _HAS_VERB = re.compile(rf"(?i)[a-z]{{3,4}}\s{words_of('verb', 'states', languages=LANGUAGES[:1])}(?=\s)")
 """Of a sentence of short words: "12 eggs are left"."""
-_LEADS_TO_EQUATION = re.compile(r"(?:[A-Za-z]{2,}+\s){2,}[^=]{1,20}=")
+_LEADS_TO_EQUATION = re.compile(rf"(?:(?:[A-Za-z]{{2,}}+\s){{2,}}|[{CJK}]{{1,20}}\s)[^=]{{1,20}}=")
 """Words in front of an equation, which are no name: `So we have $AB = 12$`."""
 _CONNECTIVES = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*(?:or|and)\s*\}|\\(?:begin|end)\s*\{\w+\}")
 

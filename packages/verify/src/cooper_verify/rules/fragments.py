@@ -19,7 +19,7 @@ _ASSUMES = re.compile(
 """What a value is set to, to see what follows: "Set $n = "."""
 _MADE_FROM = re.compile(
     r"(?i)\b(?:multiple|factor|divisor|square|cube|root|inverse|reciprocal|opposite|negative|complement|power|logarithm"
-    r"|factorial|digit|double|triple|fraction|percentage|function)s?\sof\s(?:the\s)?[\s$({*]*\Z"
+    r"|factorial|digit|double|triple|fraction|percentage|function|left|right)s?\sof\s(?:the\s)?[\s$({*]*\Z"
 )
 """What is made from the value behind it: "a multiple of"."""
 _IS_PREPOSITION = re.compile(

@@ -45,15 +45,13 @@ class Language:
     """Beside an option: it is the answer."""
     question: str
     """At the start of a line: another question."""
-    words: str
-    """Words by which the language is recognised. Languages that are not here have none of them."""
     frames: str
     """Words that may stand anywhere around a value, also between a verb and it: they change none. With spaces between
     them, and not patterns."""
     subjects: str
     """Further words that change no value, but not between a verb and it: pronouns, prepositions, names of values."""
     names: str = ""
-    """Words that name a value, in front of a verb: "the inverse is"."""
+    """Words that name a value, in front of a verb, of nouns one: "the inverse is"."""
     counters: str = ""
     """Words between a number and what it counts."""
     spaced: bool = True
@@ -85,49 +83,40 @@ LANGUAGES = [
         option=r"option|choice|letter",
         right=r"correct|right|best",
         question=r"Q|Question|Problem|Exercise|User|Human|Student",
-        words=r"the|of|and|she|he|they|we|it|has|have|had|are|was|were|will|this|that|these|there|with|from|for|her|his"
-        r"|their|each|how|which|thus|hence|therefore|can|would|must|needs?|gives|giving|total|value|you|your",
         frames="a an the with at left exactly equal equals to just simply precisely only now then also thus so of for"
         " by value number amount answer answers result is are be been given found computed calculated as"
         " in all it we he she they get gets have has which that total expressed indeed clearly finally"
         " overall therefore hence consequently altogether together see profit distance height length area"
         " volume speed weight cost price age width depth time",
-        subjects="who whom whose where such satisfy satisfies person this these those its you i my"
-        " his her him them their our us your there here one's on at from with into onto per each every"
-        " both during after before within through across would should will can did does do being am had"
-        " having because since left remaining remain remains still how many much what whole percent"
-        " value loss balance money change quantity answer final correct right steps required desired"
-        " requested needed asked solution solutions question problem exercise expression equation"
-        " formula unit units simplified simplest simplify evaluate mixed obtain obtains find finds"
-        " know conclude compute calculate determine using use substituting means let's hope helps qed done summary"
-        " conclusion step work solve solved need needs must today everyone get obtained making makes"
-        " comes out holds yes well finally respectively rounded round nearest thousandths hundredth"
-        " hundredths tenth place places boxed box it's that's here's there's we're he'll she'll they'll"
-        " i'll we'll able certain confident directly times take takes owe owes complete completes",
-        names="between average mean median mode odds sum difference product quotient ratio perimeter circumference"
-        " radius diameter angle probability percentage score overall function variable integer integers term"
-        " terms limit slope intercept coordinate coordinates point points set range domain coefficient"
-        " coefficients digit digits degree degrees fraction decimal form root roots inverse inverses"
-        " multiplicative modulus numerator denominator sequence series values factors powers matrix"
-        " matrices minimum maximum constraint subject absolute complex equivalent representation"
-        " reciprocal exponent base logarithm remainder divisor divisors multiple multiples zeros"
-        " trailing prime primes element elements vertex vertices vector norm determinant trace rank"
-        " height hypotenuse leg side sides edge edges face faces rate density frequency mass force"
-        " energy power work voltage current common greatest least lowest highest smallest largest"
-        " possible positive real distinct total combined remaining final based on analysis way ways outcome"
-        " outcomes combinations permutations arrangements paths routes handshakes numbers item items object objects"
-        " thing things words letters rows sales order orders product products calories geometric arithmetic"
-        " resulting rotation reflection curve polynomial polynomials quadratic linear equations ordered passes"
-        " derivative antiderivative integral gradient center centre centroid midpoint focus"
-        " around origin direction defined given selected randomly chosen drawn prior"
-        " tallest oldest youngest fastest cheapest shortest longest biggest earlier"
-        " larger smaller greater longer shorter taller older younger",
+        subjects="who whom whose where such satisfy satisfies person this these those its you i my his her him them"
+        " their our us your there here one's on from into onto per each every both during after before within"
+        " through across would should will can did does do being am had having because since remaining remain"
+        " remains still how many much what whole percent loss balance money change quantity final correct"
+        " right steps required desired requested needed asked solution solutions question problem exercise"
+        " expression equation formula unit units simplified simplest simplify evaluate mixed obtain obtains"
+        " find finds know conclude compute calculate determine using use substituting means let's hope helps"
+        " qed done summary conclusion step work solve solved need needs must today everyone obtained making"
+        " makes comes out holds yes well respectively rounded round nearest thousandths hundredth hundredths"
+        " tenth place places boxed box it's that's here's there's we're he'll she'll they'll i'll we'll able"
+        " certain confident directly times take takes owe owes complete completes",
+        names="between average mean median mode odds difference product quotient ratio perimeter circumference radius"
+        " diameter probability percentage variable integer term limit slope intercept point set range domain"
+        " coefficient digit degree fraction decimal root inverse multiplicative modulus numerator denominator"
+        " sequence series values factors matrix matrices minimum maximum constraint absolute complex equivalent"
+        " representation reciprocal exponent base logarithm remainder divisor multiple zeros trailing prime"
+        " element vertices vector norm determinant rank hypotenuse side rate density frequency mass force power"
+        " voltage common greatest least lowest highest smallest largest possible positive real combined based"
+        " analysis way outcome combinations permutations arrangements paths routes handshakes item object thing"
+        " words sales calories arithmetic resulting quadratic linear passes derivative antiderivative integral"
+        " gradient center centre centroid focus around direction defined selected randomly chosen prior tallest"
+        " oldest youngest fastest cheapest shortest longest biggest earlier larger smaller greater longer shorter"
+        " taller older younger follows",
     ),
     Language(
         name="French",
         answer=r"r[eé]ponses?",
         verb=r"est|sont|vaut|valent|égale",
-        states=r"donne|coûte|reste|était|fait|mesure|obtient|font",
+        states=r"donne|coûte|reste|était|fait|mesure|obtient|font|il y a",
         ending="",
         final=r"(?:finale?|définitive)",
         conclusion=r"donc|ainsi|par conséquent|alors|finalement|d'où|au total",
@@ -142,12 +131,11 @@ LANGUAGES = [
         option=r"option|choix|lettre|proposition",
         right=r"correcte?|bonne|juste|exacte?",
         question=r"Question|Problème|Exercice|Utilisateur",
-        words=r"les|des|du|une|donc|nous|avec|dans|est|sont|elle|aux|réponse|reste|cette|ces|vaut",
         frames="le la les l un une des du de d exactement donc ainsi alors égal égale à est en tout total c"
         " valeur ce que qui finalement conséquent",
-        subjects="nous on il elle ils elles ce cette ces son sa ses leur leurs pour avec dans par sur au aux et"
-        " distance somme aire longueur nombre résultat solution valeur vitesse prix coût temps durée"
-        " bonne juste correcte finale obtient trouve",
+        subjects="nous on il elle ils elles cette ces son sa ses leur leurs pour avec dans par sur au aux et distance"
+        " somme aire longueur nombre résultat solution vitesse prix coût temps durée bonne juste correcte finale"
+        " obtient trouve",
     ),
     Language(
         name="German",
@@ -168,13 +156,11 @@ LANGUAGES = [
         option=r"option|möglichkeit|buchstabe|auswahl",
         right=r"richtige?|korrekte?",
         question=r"Frage|Aufgabe|Benutzer|Nutzer",
-        words=r"der|das|und|ist|eine|einen|wir|beträgt|lautet|insgesamt|daher|somit|sind|kostet|bleiben|haben|antwort|sie",
         frames="der die das den dem des ein eine einen genau gleich entfernung"
-        " strecke summe fläche länge preis also daher somit ist insgesamt wert zahl"
+        " strecke summe fläche länge preis ergebnis lösung anzahl also daher somit ist insgesamt wert zahl"
         " es damit sich schließlich",
-        subjects="wir sie er ihr ihre sein seine dies diese dieser für mit im in am auf von zu zum zur und nach"
-        " pro jede jeder entfernung strecke summe fläche länge anzahl ergebnis lösung geschwindigkeit"
-        " preis kosten zeit dauer richtige korrekte endgültige",
+        subjects="wir sie er ihr ihre sein seine dies diese dieser für mit im in am auf von zu zum zur und nach pro"
+        " jede jeder geschwindigkeit kosten zeit dauer richtige korrekte endgültige",
     ),
     Language(
         name="Spanish",
@@ -195,12 +181,10 @@ LANGUAGES = [
         option=r"opci[oó]n|letra|alternativa|inciso",
         right=r"correct[oa]|acertad[oa]",
         question=r"Pregunta|Problema|Ejercicio|Usuario",
-        words=r"el|los|las|es|son|hay|entonces|tiene|queda|quedan|cuesta|respuesta|distancia|total de",
         frames="el la los las un una unos de del exactamente igual a es en total así que por tanto lo valor"
         " finalmente consiguiente",
-        subjects="se su sus este esta estos estas para con por y él ella ellos nosotros distancia suma área"
-        " longitud número cantidad resultado solución velocidad precio costo coste tiempo correcta"
-        " correcto final cada",
+        subjects="se su sus este esta estos estas para con y él ella ellos nosotros distancia suma área longitud número"
+        " cantidad resultado solución velocidad precio costo coste tiempo correcta correcto final cada",
     ),
     Language(
         name="Portuguese",
@@ -221,16 +205,15 @@ LANGUAGES = [
         option=r"opção|letra|alternativa",
         right=r"corret[oa]|cert[oa]",
         question=r"Pergunta|Questão|Problema|Exercício|Usuário",
-        words=r"os|das|dos|são|então|portanto|resposta|distância|uma|ele|ela|tem|custa|da|do",
         frames="o a os as um uma de do da exatamente igual é em total ao todo assim que portanto valor finalmente isso",
-        subjects="ele ela eles elas nós seu sua este esta isso para com por e distância soma área comprimento número"
+        subjects="ele ela eles elas nós seu sua este esta para com por e distância soma área comprimento número"
         " quantidade resultado solução velocidade preço custo tempo correta correto final cada",
     ),
     Language(
         name="Italian",
         answer=r"rispost[ae]|soluzione",
         verb=r"è|sono|vale|valgono|equivale a",
-        states=r"dà|costa|costano|resta|restano|rimangono|era|erano|misura|pesa|risulta|otteniamo|ha|hanno|fa",
+        states=r"dà|costa|costano|resta|restano|rimangono|era|erano|misura|pesa|risulta|otteniamo|ha|hanno|fa|ci sono",
         ending="",
         final=r"finale|definitiva",
         conclusion=r"quindi|dunque|perciò|pertanto|allora|in totale|in tutto",
@@ -245,7 +228,6 @@ LANGUAGES = [
         option=r"opzione|lettera|alternativa",
         right=r"corrett[oa]|giust[oa]|esatt[oa]",
         question=r"Domanda|Problema|Esercizio|Utente",
-        words=r"gli|della|del|è|sono|quindi|dunque|risposta|distanza|una|lui|lei|costa|ha",
         frames="il lo la i gli le un uno una di del"
         " della esattamente uguale a è in totale tutto così che quindi valore infine",
         subjects="lui lei loro noi suo sua questo questa per con da e distanza somma area lunghezza numero quantità"
@@ -270,12 +252,10 @@ LANGUAGES = [
         option=r"вариант|выбор|буква",
         right=r"правильн\w+|верн\w+",
         question=r"Вопрос|Задача|Пользователь",
-        words=r"ответ|это|равно|равен|равна|итак|получаем|осталось|расстояние|стоит|составляет|он|она|они|значит|всего|что"
-        r"|поэтому|следовательно",
-        frames="это ровно точно равен равна равно равняется так итого всего значение число таким образом",
-        subjects="мы он она они его её их в на за с по и для у из этого этой этот эта расстояние сумма площадь"
-        " длина количество результат решение скорость цена стоимость время правильный верный"
-        " окончательный искомое искомый искомая каждый",
+        frames="в итоге это ровно точно равен равна равно равняется так итого всего значение число таким образом",
+        subjects="мы он она они его её их на за с по и для у из этого этой этот эта расстояние сумма площадь длина"
+        " количество результат решение скорость цена стоимость время правильный верный окончательный искомое"
+        " искомый искомая каждый",
     ),
     Language(
         name="Chinese",
@@ -295,7 +275,6 @@ LANGUAGES = [
         option=r"选项|選項|选择|選擇|选|選",
         right=r"正确的?|正確的?|对的?|對的?",
         question=r"问题|問題|题目|題目|问|問|用户|用戶",
-        words="",
         spaced=False,
         frames="的 是 为 為 等于 等於 共 总共 總共 一共 正好 恰好 结果 結果 值 就是 就 它 这 這",
         subjects="距离 距離 面积 面積 长度 長度 体积 體積 速度 总数 總數 价格 價格 时间 時間 数量"
@@ -321,10 +300,9 @@ LANGUAGES = [
         option=r"選択肢|オプション",
         right=r"正しい|正解",
         question=r"問題|質問|ユーザー|問",
-        words="",
         spaced=False,
-        frames="は が の を ちょうど 合計 全部 値 結果 それ これ です",
-        subjects="距離 面積 長さ 体積 速さ 速度 個数 数 人数 値段 時間 和 正しい 最終的な",
+        frames="は が の を 求める ちょうど 合計 全部 値 結果 それ これ です",
+        subjects="残り 距離 面積 長さ 体積 速さ 速度 個数 数 人数 値段 時間 和 正しい 最終的な",
         counters="個 つ 人 枚 本 匹 冊 台 回 歳 ページ",
     ),
     Language(
@@ -345,10 +323,9 @@ LANGUAGES = [
         option=r"선택지|보기|옵션",
         right=r"정답|맞는|올바른|옳은",
         question=r"질문|문제|사용자",
-        words="",
         spaced=False,
         frames="은 는 이 가 의 를 을 정확히 총 모두 합계 값 결과 그 이것",
-        subjects="거리 면적 넓이 길이 부피 속도 개수 가격 시간 합 최종",
+        subjects="거리 면적 넓이 길이 부피 속도 개수 가격 시간 합 최종 남았습니다 있습니다",
         counters="개 명 마리 권 대 장 회 살 쪽 원",
     ),
 ]

@@ -21,7 +21,7 @@ _PREFIX = re.compile(
 )
 _DEGREES = re.compile(
     r"\s*(?:\u00b0|\^\s*(?:\\circ|\{\s*\\circ\s*\})|degrees?\b)"
-    r"\s*(?:C|F|[Cc]elsius|[Ff]ahrenheit|\\(?:text|mathrm)\s*\{\s*[CF]\s*\})?"
+    r"\s*(?:C|F|[Cc]elsius|[Cc]entigrade|[Ff]ahrenheit|\\(?:text|mathrm)\s*\{\s*[CF]\s*\})?"
 )
 _FRACTION = re.compile(
     r"(\d\s*)?(-\s*)?\\[dtc]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(-?\d+)\s*\}|(\d)\s*(\d)|(\d)\s*\{\s*(\d+)\s*\})"

@@ -8,6 +8,7 @@ import re
 from fractions import Fraction
 
 from cooper_verify.rules.languages import LANGUAGES, words_of
+from cooper_verify.rules.unit_table import MEASURES
 
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 _SCALES |= {"quadrillion": 10**15, "quintillion": 10**18, "sextillion": 10**21, "septillion": 10**24}
@@ -25,7 +26,8 @@ NUMBER_OF_WORD = {word: number for word, number in ONES.items() if word not in (
 PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
 PARTS |= {"tenth": 10}
 _SYMBOLS = {"k": 1000, "m": 10**6, "mn": 10**6, "mm": 10**6, "b": 10**9, "bn": 10**9, "t": 10**12, "tn": 10**12}
-SCALE = rf"(?:(?:{'|'.join(_SCALES)})s?\b|[{''.join(_UNSPACED)}])"
+_IN_UNIT = "|".join(sorted(name[1:] for name in MEASURES if name[0] in _UNSPACED and len(name) > 1))
+SCALE = rf"(?:(?:{'|'.join(_SCALES)})s?\b|[{''.join(_UNSPACED)}](?!{_IN_UNIT}))"
 """A pattern of words that scale the number in front of them."""
 _FIGURES = (
     r"(?>(?:\d{1,9}\s?)?)\\[dt]?frac(?:\{\d{1,9}\}\{[1-9]\d{0,9}\}|\d[1-9])|\d{1,9} \d{1,9}/[1-9]\d{0,9}"
@@ -77,16 +79,13 @@ _FOREIGN_SCALES = (
     r"|мл[нрд]\w{0,2}|милли(?:он|ард)\w{0,3}|χιλι\w{0,5}|εκατομμ\w{0,5}|ألف|آلاف|مليون\w{0,2}"
 )
 _UNSPACED_SCALES = [
-    "[\u4e07\u842c\u4ebf\u5104\u5343\u767e\u5146\ub9cc\uc5b5]|[\ucc9c\uc870](?!\\w)",  # Chinese, Japanese, Korean
+    f"[\u4e07\u842c\u4ebf\u5104\u5343\u767e\u5146\ub9cc\uc5b5](?!{_IN_UNIT})|[\ucc9c\uc870](?!\\w)",  # CJK
     "\u0939\u091c\u093c?\u093e\u0930|\u0932\u093e\u0916|\u0915\u0930\u094b\u0921",  # Hindi
     "\u0e1e\u0e31\u0e19|\u0e2b\u0e21\u0e37\u0e48\u0e19|\u0e41\u0e2a\u0e19|\u0e25\u0e49\u0e32\u0e19",  # Thai
 ]
 _FOREIGN_SCALE = rf"(?:\b(?:{_FOREIGN_SCALES})\b|{'|'.join(_UNSPACED_SCALES)})"
 """Thousands, millions and the like in other languages. What they make of a number takes a reader."""
-_FOREIGN_NOT = (
-    "(?:\u3067\u306f(?:\u306a\u3044|\u3042\u308a\u307e\u305b\u3093)|\u3058\u3083\u306a\u3044"  # Japanese
-    rf"|{words_of('bound_after', languages=LANGUAGES[1:])})"
-)
+_FOREIGN_NOT = words_of("bound_after", languages=LANGUAGES[1:])
 _REJECTED = "wrong|incorrect|false|untrue|invalid|impossible|extraneous|rejected|inadmissible|excluded|discarded"
 CHANGES_NUMBER = re.compile(
     r"(?i)\b(?:tens?|dozens?|hundreds?|thousands?|[mb]illions?|trillions?|lakhs?|lacs?|crores?|over|half|halves|thirds?"
@@ -135,17 +134,6 @@ def changes_number(words: str) -> bool:
     """Whether words beside a number change it; percent, degrees, points and the like may be its unit."""
     return CHANGES_NUMBER.search(_COUNTED.sub("", words)) is not None
 
-
-CHANGES_BEFORE = re.compile(
-    r"(?i)(?:\b(?:at\s(?:the\s)?(?:least|most|minimum|maximum)|(?:anything|everything|all)\sbut|up\sto|(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger"
-    r"|older|younger|longer|shorter|rather|other)\sthan|instead\sof|under|over|above|below|beyond|nearly|almost"
-    r"|exceed(?:s|ing)?|(?:(?:\w{0,9}n't|can\s?not|not|never|neither|no\slonger|unlikely)(?:\sto)?(?:\s(?:be|equal(?:\sto)?))?)|differ(?:s|ent)?\sfrom|isn't|wasn't|minus|negative|plus|twice|thrice|double|triple|half|base|modulo|mod|except"
-    r"|without|between|(?:one|1)\s(?:in|out\sof)|(?:square|cube|root|half|double|third|quarter|fifth|tenth|multiples?|factors?|divisors?|powers?"
-    r"|inverse|reciprocal|opposite|negative|logarithm|factorial|percent|tens|dozens|hundreds|thousands|[mb]illions)\sof"
-    rf"|%\s?of)|%\sof|{words_of('no', 'bound', languages=LANGUAGES[1:])})"
-    r"\s?(?:the\s|an?\s|exactly\s)?[\s($\\{*]{0,6}-?\Z"
-)
-"""The end of a text that changes the number behind it."""
 
 APPROXIMATELY_BEFORE = re.compile(rf"(?i){words_of('about')}\s?[$\\({{*]{{0,4}}\Z")
 """The end of a text that makes the number behind it an estimate."""

@@ -177,7 +177,7 @@ _ERA_IN_FRONT = re.compile(r"\b(AD|BCE?|CE)\s(\d{1,4})\b", re.IGNORECASE)
 _ERA = re.compile(r"(?<=\d)\s?(?:(BC)E?|AD|CE)\b", re.IGNORECASE)
 _NAMED_TIME = {"noon": "12:00 pm", "midnight": "0:00 am"}
 _TIME = re.compile(
-    r"(?<![\w:.])(?:(?:12(?::00)?\s)?(?P<name>noon|midnight)\b|(?P<hour>\d{1,2})(?:(?::|\.(?=\d\d\sUhr))(?P<minute>[0-5]\d))?"
+    r"(?<![\w:.])(?:(?:12(?::00)?\s)?(?P<name>noon|midnight)\b|(?P<hour>\d{1,2})(?:(?::|\.(?=\d\d\s(?:Uhr|[ap]\.?m)))(?P<minute>[0-5]\d))?"
     r"(?:\s*(?P<half>[ap])\.?m\b\.?|\s?(?P<clock>Uhr|[\u70b9\u9ede\u6642\u65f6\uc2dc]))?(?![\w:]|\.\d))",
     re.IGNORECASE,
 )

@@ -13,16 +13,18 @@ from cooper_verify.rules.asked import demands
 from cooper_verify.rules.fragments import is_fragment, is_no_complement, makes_another_value
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.number_words import ONES, SCALE, changes_after, is_conditional
-from cooper_verify.rules.plain_text import MONTH
+from cooper_verify.rules.plain_text import MONTH, TEXT_COMMAND
 from cooper_verify.rules.unit_table import CURRENCY_SIGNS
+from cooper_verify.rules.units import measures
 from cooper_verify.rules.values.relation import contradicts
+from cooper_verify.rules.values.tokens import FUNCTIONS
 from cooper_verify.rules.words import CJK, main_verb, speaks, unread, unread_agent, unread_behind, unread_beside
 
 LONGEST = 600
 """Characters of a sentence that is read."""
 
-_FUNCTION = (
-    r"pi|log|ln|lg|exp|sqrt|sin|cos|tan|cot|sec|csc|arc(?:sin|cos|tan)|(?:sin|cos|tan)h|infinity|mod|gcd|lcm|cdot|frac"
+_FUNCTION = "|".join(
+    sorted({*FUNCTIONS, "pi", "infinity", "mod", "cdot", "frac"} - {"abs", "floor", "ceil", "min", "max"})
 )
 _TOKEN = re.compile(
     rf"(?P<text>\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{{[^{{}}]{{0,80}}\}}(?:\s?\^\s?\{{?-?\d\}}?)?)"
@@ -32,7 +34,7 @@ _TOKEN = re.compile(
     rf"|(?P<function>(?<![^\W\d_])(?:{_FUNCTION})(?![^\W\d_]))"
     rf"|(?P<letter>(?<![^\W\d_'-])[A-Za-z](?![^\W\d_])(?!['\u2019-][A-Za-z])|[\u0370-\u03ff])"
     rf"|(?P<unspaced>[{CJK}]+)"
-    rf"|(?P<word>(?:(?![{CJK}])[^\W\d_])+(?:['\u2019.-](?:(?![{CJK}])[^\W\d_])+)*)"
+    rf"|(?P<word>(?:(?![{CJK}])[^\W\d_])+(?:['\u2019.-](?:(?![{CJK}])[^\W\d_])+)*(?:\^(?:\{{-?\d\}}|-?\d))?)"
     r"|(?P<operator>[-+*/^=<>|_!:\u2264\u2265\u2260\u2248\u00d7\u00f7\u00b1\u00b7\u221a~]+)"
     r"|(?P<bracket>[(){}\[\]])"
     r"|(?P<space>\s+)|(?P<mark>.)",
@@ -42,7 +44,6 @@ _FORMULA = re.compile(r"\$\$([^$]{1,500})\$\$|\$([^$\n]{1,300})\$|\\\((.{1,300}?
 _WORD_IN_FORMULA = re.compile(
     r"(?<![\\A-Za-z])(?!(?:sin|cos|tan|log|ln|exp|pi|sqrt)\b)[A-Za-z]{3,}|\s[a-z]{2}\s|[-+*/=]\s*\Z|\d,? \Z|\A\s*[.,]"
 )
-_TEXT = re.compile(r"\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{[^{}]*\}")
 _MATHS = ("money", "number", "command", "function", "letter", "operator", "bracket", "formula")
 
 
@@ -61,10 +62,6 @@ class _Run(NamedTuple):
 
 _NUMERAL = rf"(?:{'|'.join(word for word, value in ONES.items() if value > 1)}|{SCALE})"
 _ANOTHER_NUMBER = re.compile(rf"(?i)(?<![\w-])(?:{_NUMERAL}|one of|one in|one out)(?![\w])")
-_LABEL = re.compile(
-    r"(?i)\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"
-    r"|equations?|footnotes?|lemmas?|theorems?|day|grade|number|no\.)\s*[(#]?\Z"
-)
 _NO_NUMBER = re.compile(r"\s*\{?\\text\{(?:st|nd|rd|th)(?![A-Za-z])|\s?(?:BCE?|AD|CE)\b|\s?[ap]\.?m\b|'|\"")
 _ABOUT = re.compile(rf"(?i){words_of('about')}[\s($\\{{*]{{0,6}}\Z")
 _VERB = re.compile(rf"(?i){words_of('verb', 'states')}")
@@ -94,7 +91,7 @@ _CUT_OFF = re.compile(
 _UNIT_WORDS = 6
 _UNIT_WORD = re.compile(
     r"(?:\\[,; ]|[\s~])?"
-    r"(\\(?:text|mathrm)\{[^{}]*\}(?:\^\{?\d\}?)?|/?[^\W\d_](?:[\w'/.%^-]*\w)?|\u00b0[CF]?|[\u20ac\u00a3\u00a2$])"
+    r"(\\(?:text|mathrm)\{[^{}]*\}(?:\^\{?\d\}?)?|/?[^\W\d_](?:[\w'/.%^-]*\w)?(?:\^\{-?\d\})?|\u00b0[CF]?|[\u20ac\u00a3\u00a2$])"
     r"(?![^\s.,;:)}\]!?$])"
 )
 
@@ -126,7 +123,7 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
     text = _ABBREVIATED.sub(r"\1", _MINUS_IN_WORDS.sub("-", text.rstrip(" .,;:!")))
     tokens = _tokens(text)
     runs = _runs(text, tokens)
-    if not runs or _QUOTED.search(text) or _ODD.search(text[: runs[0].start] + text[runs[-1].end :]):
+    if not runs or _QUOTED.search(text):
         return None
     start = _clause(text, runs)
     runs = [run for run in runs if run.start >= start]
@@ -139,16 +136,17 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
     if _CUT_OFF.search(text) or re.search(r"[-+*/^=_]\s*\Z", text[: stated[-1].end]):
         return None
     begin, last = stated[0].start, stated[-1].end
+    verb = begin if text[begin] == "=" else verb
     if _CALL.search(text, 0, begin + 1):
         return None
     unit_end = last + unit_length(text[last:])
     rest = text[unit_end:]
-    if _is_changed(text[start:begin], text[last:], rest):
+    if _ODD.search(text[: runs[0].start] + rest) or _is_changed(text[start:begin], text[last:], rest):
         return None
     about = _ABOUT.search(text, verb, begin)
     words = _unread_in_front(text[: about.start() if about else begin], verb, verb > start, is_after_verb)
     has_unit = unit_end > last or bool(_MONEY.match(text, begin))
-    words += unread_behind(_DIMENSION.sub("", rest) if has_unit else rest, has_unit=has_unit)
+    words += unread_behind(DIMENSION.sub("", rest) if has_unit else rest, has_unit=has_unit)
     unit = text[last:unit_end]
     words += demands(text[start:begin], [text[begin:unit_end]], rest)
     counted = counted_words(text[:begin], unit)
@@ -210,7 +208,7 @@ _ODD = re.compile(
 )
 """Signs around a value that carry meaning, or none that is known: primes, `~`, `\u2213`, an index; "p. 12"."""
 _MONEY = re.compile(rf"(?:US)?\\?[${CURRENCY_SIGNS}]\s?-?[\d.,]*\d(?![\d.,]*\$)")
-_DIMENSION = re.compile(r"\A\s*(?:old|long|tall|wide|high|deep|away|apart)\b")
+DIMENSION = re.compile(r"\A[\s$})\\]*(?:old|long|tall|wide|high|deep|away|apart)\b")
 """Behind a unit: "5 miles long"."""
 _COUNTS = re.compile(
     r"(?i)\b(?:there (?:is|are|was|were|will be|remain)|ha(?:s|ve|d)|gets?|needs?|buys?|leaves?|takes?|makes?|sells?"
@@ -242,7 +240,9 @@ def _formula_at(text: str, position: int) -> int | None:
         return None
     inside = next(filter(None, match.groups()))
     is_money = (
-        text[position] == "$" and inside.lstrip()[0:1].isdigit() and _WORD_IN_FORMULA.search(_TEXT.sub(" ", inside))
+        text[position] == "$"
+        and inside.lstrip()[0:1].isdigit()
+        and _WORD_IN_FORMULA.search(TEXT_COMMAND.sub(" ", inside))
     )
     return None if is_money else match.end()
 
@@ -293,7 +293,7 @@ def _is_article(text: str, tokens: list[_Token], place: int) -> bool:
         other.kind in ("operator", "command", "bracket", "function") and text[other.start] not in "()[]:!"
         for other in near
     )
-    if letter in "aAI" and letter.isascii():
+    if (letter in "aAI" and letter.isascii()) or (letter == "y" and text.startswith(" a ", token.end)):  # "il y a"
         return not is_beside_sign
     return letter.isascii() and letter.isupper() and not is_beside_sign and not _touches_number(tokens, place)
 
@@ -378,7 +378,7 @@ _PART_UNIT = re.compile(
 def unit_length(after: str) -> int:
     """How many characters of the text after a value are its unit: a few words, up to one that begins another phrase."""
     if match := re.match(rf"[\s~]?(?:\\[,; ])?([{CJK}]+)", after):
-        return match.end() if len(ENDING.sub("", match.group(1))) <= 4 else 0
+        return match.end() if len(unit := ENDING.sub("", match.group(1))) <= 4 or measures(unit) else 0
     length = 0
     for _ in range(_UNIT_WORDS):
         word = _UNIT_WORD.match(after, length)
@@ -396,7 +396,7 @@ def _is_changed(before: str, after: str, rest: str) -> bool:
     """Whether what stands beside a value, or in the same clause, makes it another one or none."""
     if _ANOTHER_NUMBER.search(rest) or re.search(r"\d|\\[a-z]", rest):
         return True
-    if _ANOTHER_NUMBER.search(before[-30:]) or MONTH.search(before[-20:]) or _LABEL.search(before):
+    if _ANOTHER_NUMBER.search(before[-30:]) or MONTH.search(before[-20:]):
         return True
     if _NO_NUMBER.match(after) or is_conditional(after):
         return True
@@ -455,6 +455,6 @@ def _depth(text: str) -> int:
 
 def _is_calculation(side: str) -> bool:
     """Whether a side has a value of its own: no variables, and no signs whose meaning is not known."""
-    bare = _ARITHMETIC.sub(" ", _TEXT.sub(" ", side))
+    bare = _ARITHMETIC.sub(" ", TEXT_COMMAND.sub(" ", side))
     bare = re.sub(rf"(?<![^\W\d_])(?:{_FUNCTION})(?![^\W\d_])|(?<=\d)\s?x\s?(?=[\d(])", " ", bare)
     return re.search(r"[^\W\d_]", bare) is None and re.search(r"\d", side) is not None

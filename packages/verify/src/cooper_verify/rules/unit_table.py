@@ -51,14 +51,14 @@ household pint=1/8 | pt pts | pint |
 household cup=1/16 | | cup | чашка чашки чашек
 household teaspoon=1/768 | tsp | teaspoon |
 household tablespoon=1/256 | tbsp | tablespoon |
-mass length^2 time^-3 watt=1000 | +W | +watt | 瓦 ワット 와트 ватт Вт
-mass length^2 time^-3 kilowatt=1000000 | | | 千瓦 кВт
-mass length^2 time^-2 joule=1000 | +J | +joule | 焦耳 焦 ジュール 줄 джоуль джоулей Дж
+mass length^2 time^-3 watt=1000 | +W | +watt | 瓦 ワット 와트 +ватт
+mass length^2 time^-3 kilowatt=1000000 | | | 千瓦
+mass length^2 time^-2 joule=1000 | +J | +joule | 焦耳 焦 ジュール 줄 +джоуль +джоулей
 mass length^2 time^-2 watthour=3600000 | +Wh | +watthour | 千瓦时=1000
 mass length^2 time^-2 calorie=4184 | +cal | +calorie | калория калорий
 mass length^2 time^-2 electronvolt=1.602176634/10000000000000000 | +eV | +electronvolt |
-mass length time^-2 newton=1000 | +N | +newton | 牛顿 牛 ニュートン 뉴턴 ньютон ньютонов Н
-mass length^-1 time^-2 pascal=1000 | +Pa | +pascal | 帕 帕斯卡 パスカル паскаль Па
+mass length time^-2 newton=1000 | +N | +newton | 牛顿 牛 ニュートン 뉴턴 +ньютон +ньютонов
+mass length^-1 time^-2 pascal=1000 | +Pa | +pascal | 帕 帕斯卡 パスカル +паскаль
 mass length^-1 time^-2 atmosphere=101325000 | atm | atmosphere |
 mass length^-1 time^-2 bar=100000000 | +bar | |
 mass length^-1 time^-2 mmhg=133322.387415 | mmHg | |
@@ -131,11 +131,11 @@ _PREFIXES = {
     **{"kilo": ("k", 3), "mega": ("M", 6), "giga": ("G", 9), "tera": ("T", 12), "hecto": ("h_", 2), "deci": ("d", -1)},
     **{"centi": ("c", -2), "milli": ("m", -3), "micro": ("μ", -6), "nano": ("n", -9), "pico": ("p", -12)},
     **{"quilo": ("k", 3), "chilo": ("k", 3), "mili": ("m", -3), "zenti": ("c", -2), "senti": ("c", -2)},
-    **{"кило": ("к", 3), "санти": ("с", -2), "милли": ("м", -3), "деци": ("д", -1), "мега": ("М", 6)},
+    **{"кило": ("к", 3), "санти": ("с", -2), "милли": ("м", -3), "деци": ("д", -1), "мега": ("М", 6), "гига": ("Г", 9)},
 }
 _SI = {power: prefix for prefix, (_, power) in reversed(_PREFIXES.items())}
 """The English name of a prefix, which is the first for each power."""
-_CYRILLIC = {"м": "метр", "г": "грамм", "л": "литр"}
+_CYRILLIC = {"м": "метр", "г": "грамм", "л": "литр", "Вт": "ватт", "Дж": "джоуль", "Н": "ньютон", "Па": "паскаль"}
 """Symbols with Cyrillic prefixes: км, кг, мл."""
 SQUARED = {"squared", "carré", "carrés", "cuadrado", "cuadrados", "quadrati", "quadrados", "quadrato", "quadrado"}
 CUBED = {"cubed", "cube", "cubes", "cúbico", "cúbicos", "cubi", "cubo"}
@@ -166,7 +166,7 @@ def _powers(dimension: str) -> tuple[tuple[str, int], ...]:
 def folded(word: str) -> str:
     """A name in small letters, without accents."""
     marks = unicodedata.normalize("NFD", word.casefold())
-    return "".join(mark for mark in marks if not "\u0300" <= mark <= "\u036f")
+    return unicodedata.normalize("NFC", "".join(mark for mark in marks if not "\u0300" <= mark <= "\u036f"))
 
 
 def _entries() -> Iterator[tuple[str, Measure, bool]]:
@@ -217,6 +217,8 @@ CURRENCY_SIGNS = "€£¥₹₽₩₺₴₪₫₱฿₦₿"
 """Besides the dollar, which is a sign of formulas too. A currency of the table above has its sign here as well."""
 LETTERS = frozenset(f"NJWVAKLmsghlTSHCF$°%¢ÅΩ{CURRENCY_SIGNS}")
 """Units of one letter. Other letters are variables; C and F are temperatures, and t and d are too often names."""
+UPRIGHT_VARIABLE = "[ac-fijn-ru-z]"
+"""Small letters that are variables where they are upright too: `2\\text{x}`."""
 _CELSIUS = Measure("celsius", (("temperature", 1),), Fraction(1), Fraction("273.15"))
 _FAHRENHEIT = Measure("fahrenheit", (("temperature", 1),), Fraction(5, 9), Fraction("273.15") - Fraction(160, 9))
 _NAMES |= {"celsius": _CELSIUS, "centigrade": _CELSIUS, "fahrenheit": _FAHRENHEIT}

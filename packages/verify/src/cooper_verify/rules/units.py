@@ -22,6 +22,7 @@ from cooper_verify.rules.unit_table import (
     PER,
     SQUARE,
     SQUARED,
+    UPRIGHT_VARIABLE,
     Measure,
     measure_of,
     parts_of_run,
@@ -324,7 +325,6 @@ def converted(value: Fraction, one: Unit, other: Unit) -> Fraction:
     return (value * one.size + one.offset - other.offset) / other.size
 
 
-_FACTOR = re.compile(r"[\d)}]([a-z])\Z")
 _DOLLARS_AT_END = re.compile(r"\d\s?(?:\\[,; ])?\\?\$\s?\Z")
 _MONEY = re.compile(rf"-?\s*(?P<sign>[{CURRENCY_SIGNS}]|\\?\$)\s?-?[\d.]")
 _VARIABLE = re.compile(r"[A-Za-z]\s*=")
@@ -375,8 +375,7 @@ _COMMAND_AT_END = re.compile(
 )
 
 
-_LETTER_ALONE = re.compile(r"\{\s*[ac-fijn-ru-z]\s*\}\Z")
-"""Upright letters that are variables and no units: `2\\text{x}`."""
+_LETTER_ALONE = re.compile(rf"\{{\s*{UPRIGHT_VARIABLE}\s*\}}\Z")
 
 
 def without_unit(text: str) -> str:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from cooper_verify.rules.number_words import ONES
 from cooper_verify.rules.plain_text import stem
 
-_IRREGULAR: dict[str, str] = dict(
+IRREGULAR: dict[str, str] = dict(
     re.findall(
         r"(\w+)=(\w+)",
         """
@@ -20,6 +20,7 @@ became=become did=do does=do done=do said=say heard=hear felt=feel left=leave la
 people=person men=man women=woman children=child feet=foot mice=mouse knives=knife shelves=shelf loaves=loaf
 leaves=leave halves=half wolves=wolf bore=bear given=give taken=take worn=wear thrown=throw known=know
 used=use uses=use using=use owed=owe owes=owe owing=owe tied=tie ties=tie died=die dies=die aged=age ages=age
+woke=wake drawn=draw drunk=drink flown=fly gotten=get ridden=ride sung=sing sewn=sew stuck=stick swum=swim
 """,
     )
 )
@@ -30,4 +31,4 @@ used=use uses=use using=use owed=owe owes=owe owing=owe tied=tie ties=tie died=d
 def form_of(word: str) -> str:
     """What a word's forms have in common: its stem, of a number word the number."""
     word = word.casefold().removesuffix("'s").removesuffix("\u2019s")
-    return str(ONES[word]) if ONES.get(word, 0) > 1 else stem(_IRREGULAR.get(word, word))
+    return str(ONES[word]) if ONES.get(word, 0) > 1 else stem(IRREGULAR.get(word, word))

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from cooper_verify.rules.asked import DEMAND, figure_said, is_met
-from cooper_verify.rules.counted_nouns import is_counted
+from cooper_verify.rules.counted_nouns import is_counted, plural
 from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_quality, is_thing, is_time, is_verb
 from cooper_verify.rules.languages import LANGUAGES
 from cooper_verify.rules.number_words import ONES, PARTS, TIMES
@@ -43,7 +43,7 @@ _SPACED = [language for language in LANGUAGES if language.spaced]
 _UNSPACED = [language for language in LANGUAGES if not language.spaced]
 _FRAMES = frozenset(word for language in _SPACED for word in language.frames.casefold().split())
 _SUBJECTS = frozenset(word for language in _SPACED for word in language.subjects.casefold().split())
-_NAMES = frozenset(word for language in _SPACED for word in language.names.casefold().split())
+_NAMES = frozenset(form for row in _SPACED for word in row.names.casefold().split() for form in (word, plural(word)))
 _COLUMNS = ("answer", "verb", "states", "conclusion", "final", "both", "option")
 """Of a language's row, the columns whose words are frames too."""
 _IN_COLUMNS = re.compile("|".join(getattr(row, column) for row in _SPACED for column in _COLUMNS), re.IGNORECASE)
@@ -55,9 +55,9 @@ def _words_in(*columns: str) -> set[str]:
     return {*re.findall(r"[^\W\d_]{2,}", re.sub(r"\\.|\(\?[:!=<]+|[\[\]]", " ", patterns))}
 
 
-_COMPARING = ("more", "less", "fewer", "than")
+COMPARING = ("more", "less", "fewer", "than")
 _DENIALS = frozenset(stem(word.casefold()) for word in _words_in("no"))
-_RELATIONS = (*_COMPARING, "before", "after", "since", "until")
+_RELATIONS = (*COMPARING, "before", "after", "since", "until")
 """Between a verb and a value they make it another one."""
 _SPEAKS_OF_VALUES = frozenset(
     stem(word.casefold())
@@ -68,7 +68,7 @@ _SPEAKS_OF_VALUES = frozenset(
         *TIMES,
         *("double", "triple", "twice", "thrice", "negative"),
     )
-    if word not in (*_COMPARING, "the", "longer", "can")
+    if word not in (*COMPARING, "the", "longer", "can")
 )
 """Stems of words of number, bound and doubt: that a question has them does not make them harmless."""
 
@@ -81,7 +81,7 @@ def _unspaced(*columns: str) -> re.Pattern[str]:
     return re.compile("|".join([*parts, *sorted(words, key=len, reverse=True)]))
 
 
-_UNSPACED_FRAMES = _unspaced("answer", "verb", "states", "ending", "final", "conclusion", "option")
+_UNSPACED_FRAMES = _unspaced("ending", "answer", "verb", "states", "final", "conclusion", "option")
 _UNSPACED_VALUES = re.compile(
     "|".join(
         filter(None, (getattr(row, name) for row in _UNSPACED for name in ("no", "bound", "bound_after", "unsure")))
@@ -234,7 +234,7 @@ _BEFORE_VERB = _set("to he she they we it i you who that was were is are has hav
 def _in_phrases(tokens: Sequence[str], has_unit: bool) -> frozenset[int]:
     """The places of everyday words in phrases: behind a preposition, and verbs behind their subject. Times have numbers
     there ("over the next 30 days"), and behind a value with a unit other things have too ("$12 for 5 apples")."""
-    is_comparison = len(tokens) > 1 and tokens[0] in _COMPARING and is_everyday(tokens[1])
+    is_comparison = len(tokens) > 1 and tokens[0] in COMPARING and is_everyday(tokens[1])
     read = {1} if is_comparison else set[int]()
     preposition, opened, may_be_verb = "", 0, False
     for place, token in enumerate(tokens):
@@ -310,7 +310,7 @@ def _with_neighbours(text: str, figures: Container[str], beside: bool, read: Con
         if place and token in _POINTS and tokens[place - 1] in _OPENS_PHRASE - {"from"}:
             found.append(token)  # "12 for now"; "in 12 years from now"
             continue
-        if token == "more" and place + 1 < len(tokens) and tokens[place + 1] not in _COMPARING:
+        if token == "more" and place + 1 < len(tokens) and tokens[place + 1] not in COMPARING:
             continue  # "12 more apples": the apples must be known
         if token[0].isdecimal() and tokens[place + 1 : place + 2] == ["steps"]:
             continue  # "in 7 steps", of the working
@@ -385,8 +385,8 @@ def _is_frame(word: str, beside: bool) -> bool:
 
 
 def _unread_of_run(run: str, beside: bool) -> list[str]:
-    rest = _UNSPACED_FRAMES.sub(" ", run)
-    return (rest if beside else _UNSPACED_SUBJECTS.sub(" ", rest)).split()
+    named = run if beside else _UNSPACED_SUBJECTS.sub(" ", run)
+    return _UNSPACED_FRAMES.sub(" ", named).split()
 
 
 class Words:
@@ -407,7 +407,7 @@ class Words:
 
     def _knows_in_unit(self, word: str, is_first: bool) -> bool:
         """A word that speaks of values makes no unit because the question has it: "12 twice", "12 more"."""
-        if word.casefold() in _COMPARING:
+        if word.casefold() in COMPARING:
             return self._knows(f"{_ASKED} {word}")
         return Words(*self._texts[1:])._knows(word) if is_first and speaks(word) else self._knows(word)
 
@@ -453,8 +453,8 @@ class _Known:
     def forms(self) -> frozenset[str]:
         forms = {*map(form_of, self._tokens)}
         forms |= {form_of(part) for token in self._tokens if "-" in token for part in token.split("-")}
-        if not forms.isdisjoint((*_COMPARING, "compar", "differenc")):
-            forms.update(_COMPARING)
+        if not forms.isdisjoint((*COMPARING, "compar", "differenc")):
+            forms.update(COMPARING)
         if _DENIES.search(self._text):
             forms.add("not")
         return frozenset(forms)
@@ -465,7 +465,7 @@ class _Known:
         forms = [*map(form_of, self._tokens)]
         content = [form for form, token in zip(forms, self._tokens, strict=True) if _is_content(token)]
         near = [pair for row in (forms, content) for pair in (*pairwise(row), *zip(row, row[2:], strict=False))]
-        asked = [*_ASKED_ABOUT.findall(self._text), *(_COMPARING if _ASKS_TO_COMPARE.search(self._text) else ())]
+        asked = [*_ASKED_ABOUT.findall(self._text), *(COMPARING if _ASKS_TO_COMPARE.search(self._text) else ())]
         return frozenset([*near, *(pair[::-1] for pair in near), *((form_of(_ASKED), form_of(word)) for word in asked)])
 
     @cached_property

@@ -26,7 +26,7 @@ def chemical(text: str) -> str | None:
     found = [[_LAYOUT.sub("", part) for part in _PLUS.split(side)] for side in sides]
     if not all(_SPECIES.fullmatch(part) for side in found for part in side):
         return None
-    return "->".join(" + ".join(side) for side in found)
+    return "->".join(" + ".join(sorted(side)) for side in found)
 
 
 def are_same_formula(one: str, other: str) -> bool | None:

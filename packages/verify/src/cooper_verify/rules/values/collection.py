@@ -13,7 +13,7 @@ from typing import Any, Literal
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.values.expression import UnprovenError
 from cooper_verify.rules.values.notation import SET_OPEN, enclosed, split
-from cooper_verify.rules.values.scalar import Scalar, read_scalar
+from cooper_verify.rules.values.scalar import Scalar, bare_name, read_scalar
 from cooper_verify.rules.values.tree import Tree, canonical, constant, inverse, names, negative, number, replaced
 
 Read = Callable[[str], Sequence[Any]]
@@ -264,7 +264,6 @@ def compare_tuples(reference: Tuple, answer: Tuple, compare: Compare) -> Verdict
 
 
 _AXES = {"i": 0, "j": 1, "k": 2}
-_ACCENT = re.compile(r"\A(?:hat|vec|bar|overrightarrow)\((\w)\)\Z")
 
 
 def compare_with_components(reference: Tuple | Scalar, answer: Tuple | Scalar, compare: Compare) -> Verdict:
@@ -280,7 +279,7 @@ def compare_with_components(reference: Tuple | Scalar, answer: Tuple | Scalar, c
 
 def _components(tree: Tree, size: int) -> list[Fraction] | None:
     """The factors of i, j and k in a sum of them; None for all else."""
-    axes = {name: _AXES.get(_ACCENT.sub(r"\1", name), size) for name in names(tree)}
+    axes = {name: _AXES.get(bare_name(name), size) for name in names(tree)}
     if len(axes) < 2 or len({*axes.values()}) < len(axes) or max(axes.values()) >= size:
         return None
 

@@ -36,7 +36,7 @@ _SIGNS = {
 _SIGN = re.compile("|".join(f"(?:\\\\(?:{names})(?![A-Za-z]))" for names in _SIGNS.values()))
 _SIGN_OF = {name: sign for sign, names in _SIGNS.items() for name in names.split("|")}
 _ASCII = (("<=", "\u2264"), (">=", "\u2265"), ("!=", "\u2260"), ("=>", "\u2192"), ("->", "\u2192"), ("==", "="))
-_ASCII += ((":=", "="),)
+_ASCII += ((":=", "="), ("+/-", "\u00b1"))
 _PAIR = re.compile(r"(?:(?<=[(\[])|(?<=\\\{))\s*-?\d{1,3}(?:,\d{3}){1,4}\s*(?=[)\]]|\\\})")
 _ONE_TEXT = re.compile(r"\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s*\{([^{}]*)\}")
 _CONNECTIVE = re.compile(
@@ -50,7 +50,7 @@ _QUADS = re.compile(r"[,;]?\s?\\q?quad(?![A-Za-z])[\s,;]{0,6}")
 _RELATION = re.compile(r"[<>=]|\\[lg]e")
 _LOGIC = re.compile(r"\\(lor|vee|land|wedge)(?![A-Za-z])")
 _PRIMES = re.compile(r"\^\s*(?:\\prime(?![A-Za-z])|\{(?:\s*\\prime)+\s*\})")
-_CHOOSE = re.compile(r"\{?\s?(\w{1,9}(?:[+-]\w{1,9})?)\s?\\choose\s?(\w{1,9}(?:[+-]\w{1,9})?)\s?\}?")
+_CHOOSE = re.compile(r"\{?\s?(\w{1,9}(?:[+-]\w{1,9})?)(?:\s?\\|\s)choose\s?(\w{1,9}(?:[+-]\w{1,9})?)\s?\}?")
 _CASES = re.compile(
     r"\\begin\{(?:cases|aligned?|array|gathered)\}(?:\{[clr|]*\})?(?P<rows>[^&\\]*(?:\\\\[^&\\]*)*)\\end\{\w+\}"
 )
@@ -65,7 +65,7 @@ _COMBINATIONS = re.compile(
 )
 """`C_{10}^3`, combinations of 3 of 10, and `A_5^2`, arrangements."""
 _CALLED_COMBINATIONS = re.compile(
-    r"(?<![\w\\])(?:([CP])\((\d{1,3}),\s?(\d{1,3})\)|(?:\{\}\s?[_^]\s?)?\{?(\d{1,3})\}?\s?([CP])_?\{?(\d{1,3})\}?)(?![\w,.(])"
+    r"(?<![\w\\])(?:n?([CP])r?\((\d{1,3}),\s?(\d{1,3})\)|(?:\{\}\s?[_^]\s?)?\{?(\d{1,3})\}?\s?([CP])_?\{?(\d{1,3})\}?)(?![\w,.(])"
 )
 """`C(10,3)`, `{}_{10}C_3` and `10C3`."""
 _PLUS_INFINITY = re.compile(r"\+\s*\\infty|\+\s*\u221e")
@@ -106,7 +106,7 @@ def prepared(text: str) -> str:
         text = _COMBINATIONS.sub(_combinations, text)
     if "C" in text or "P" in text:
         text = _CALLED_COMBINATIONS.sub(_called, text)
-    if r"\choose" in text:
+    if "choose" in text:
         text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     text = _SIGN.sub(lambda sign: _SIGN_OF[sign.group()[1:]], text)
     text = _PLUS_INFINITY.sub(r"\\infty", text)

@@ -243,7 +243,9 @@ def _single(text: str) -> list[Any]:
         return [] if sizes or "\u2208" in text else read_equation(sides, _read)
     exact, *rounded = split(text, "\u2248")
     if rounded and exact:
-        return _read(exact) if all(_is_near(exact, part) for part in rounded) else []
+        symbol = label(exact) if len(rounded) == 1 else None
+        named = [Named(*symbol, value)] if symbol and (value := _single(f"\u2248{rounded[0]}")) else []
+        return named + (_read(exact) if all(_is_near(exact, part) for part in rounded) else [])
     if sizes:
         return [*filter(None, [read_inequality(text) or read_chain(text)])]
     name, *of = split(text, "\u2208")

@@ -75,7 +75,7 @@ def read_region(text: str) -> Region | None:
     parts = split(text, "\u2229")
     if len(parts) > 1:
         return together(map(read_region, parts))
-    parts = split(text, "\u2216", " - ", "\\backslash")
+    parts = split(text.replace(f"-{SET_OPEN}", f" - {SET_OPEN}"), "\u2216", " - ", "\\backslash")
     if len(parts) == 2:
         whole, taken = map(read_region, parts)
         if whole is None or taken is None or taken.within or taken.without:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.asked_names import FUNCTION_OF_NAME
-from cooper_verify.rules.number_words import CHANGES_BEFORE, CHANGES_NUMBER
+from cooper_verify.rules.asked_names import is_function_of_name
+from cooper_verify.rules.number_words import CHANGES_NUMBER
 from cooper_verify.rules.plain_text import TEXT_COMMAND
 from cooper_verify.rules.values.collection import Compare, Read, Several, Tuple, compare_in_order, compare_several
 from cooper_verify.rules.values.estimate import value_of
@@ -103,10 +103,10 @@ def label(text: str) -> tuple[str, tuple[str, ...]] | None:
         if all(re.fullmatch(_SYMBOL, argument) for argument in arguments):
             return name.partition("(")[0], tuple(arguments)
         return name, ()
-    if re.fullmatch(FUNCTION_OF_NAME, text):
+    if is_function_of_name(text):
         return text, ()
     words = TEXT_COMMAND.sub(r" \1 ", text).strip()
-    if not _WORDS.fullmatch(words) or CHANGES_NUMBER.search(words) or CHANGES_BEFORE.search(words):
+    if not _WORDS.fullmatch(words) or CHANGES_NUMBER.search(words):
         return None
     is_product = " " not in words and len(words) < 4 and "\\" not in text and words not in _SHORT_NAMES
     return None if is_product else (words.casefold(), ())

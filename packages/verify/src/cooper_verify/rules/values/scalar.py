@@ -23,7 +23,7 @@ from cooper_verify.rules.number_words import (
 from cooper_verify.rules.plain_text import TEXT_COMMAND, bare_text
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import NO_UNIT, Unit, compare_units, converted, is_unit, measures, unit_of, without_unit
-from cooper_verify.rules.values.estimate import differ_by_a_constant
+from cooper_verify.rules.values.estimate import differ_by_a_constant, value_of
 from cooper_verify.rules.values.expression import Symbolic, is_estimate, is_rounded, is_rounding, same
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.spelled import spelled_number
@@ -34,6 +34,7 @@ from cooper_verify.rules.values.tree import (
     has,
     has_bare_logarithm,
     has_decimal,
+    inverse,
     names,
     number,
     replaced,
@@ -74,10 +75,13 @@ class Scalar:
 
 _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
 _BASE = re.compile(
-    r"(?P<open>\()?(?P<figures>-?\d[\d.]*)(?(open)\))_\s*\{?\s*(?:(?P<base>\d{1,9})|\\text\{(?P<word>[a-z]{2,9})\})\s*\}?"
+    r"(?P<open>\()?(?P<figures>-?\d[\dA-F.]*|[A-F][\dA-F]+)(?(open)\))"
+    r"(?:_\s*\{?\s*(?:(?P<base>\d{1,9})|\\text\{(?P<word>[a-z]{2,9})\})\s*\}?"
+    r"|\s?(?:\\text\{)?\s?\(?(?:in\s)?(?:base[ -](?P<said>\d{1,2}|[a-z]{3,7})|(?P<name>binary|octal|hex))\)?\}?)"
+    r"|0(?P<prefix>[xXbBoO])(?P<digits>[\dA-Fa-f]+)"
 )
-LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|0[bBoO][0-7]+|(?=\d*+[A-F])[\dA-F]{2,}+_\s*\{?\s*\d+\s*\}?")
-"""`0xFF`, `0b101` and `FF_{16}`, which are no products."""
+"""`101_2`, `FF_{16}`, "101 (base two)", "17 in octal", `0xFF`."""
+_BASES = ONES | {"binary": 2, "b": 2, "octal": 8, "o": 8, "hex": 16, "x": 16}
 _WITH_REMAINDER = re.compile(r"\d{1,20}\s?[Rr]\s?\d{1,20}")
 """`17 R 3`, which is no product."""
 _CALL = re.compile(r"(?<![A-Za-z\\])(\\[A-Za-z]+|[A-Za-z])\s*(?:\\left\s*)?\(")
@@ -109,20 +113,26 @@ def read_scalar(text: str) -> Scalar | None:
             return None
         text = text[: reason.start()]
     scaled = with_scales(text)
+    if base := _BASE.fullmatch(scaled):
+        return _read_in_base(text, base)
     if (
         not scaled
+        or _WITH_REMAINDER.fullmatch(scaled)
         or _CHANGED_FIGURES.search(scaled)
         or _VERB_AFTER.search(scaled)
         or any(map(_changes, TEXT_COMMAND.findall(scaled)))
     ):
         return None
-    if LETTERS_OF_A_BASE.fullmatch(scaled) or _WITH_REMAINDER.fullmatch(scaled):
-        return None
-    if (base := _BASE.fullmatch(scaled)) and (figures := figures_value(base["figures"])) is not None:
-        said = int(base["base"]) if base["base"] else ONES.get(base["word"])
-        return Scalar(text, number(figures), True, base=said) if said else None
     value = _value(scaled)
     return Scalar(text, *value, is_scaled=scaled != text, is_approximate=is_approximate) if value else None
+
+
+def _read_in_base(text: str, found: re.Match[str]) -> Scalar | None:
+    """A number whose base is written at it. The tree is that of its figures, and with letters a name."""
+    digits, *names_of_base = found["figures"] or found["digits"].upper(), *found.group("base", "word", "said", "name")
+    name = next(filter(None, (*names_of_base, found["prefix"]))).lower()
+    base, value = int(name) if name.isdecimal() else _BASES.get(name), figures_value(digits)
+    return Scalar(text, ("name", digits) if value is None else number(value), True, base=base) if base else None
 
 
 def _without_approximation(text: str) -> tuple[str, bool]:
@@ -214,14 +224,16 @@ def compare_scalars(reference: Scalar, answer: Scalar, symbolic: Symbolic, expre
             return "unparsed"  # the same number, in a base that may be asked for
         if reference.base and answer.base:
             return "wrong"
+        if "name" in (reference.tree[0], answer.tree[0]):
+            return "unparsed"  # FF, of which nobody knows the base
     return _compare(reference, answer, symbolic, expressions)
 
 
 def _in_base(scalar: Scalar) -> Fraction | None:
     """The value of a whole number's figures in its base."""
-    figures = constant(scalar.tree)
+    figures = scalar.tree[1] if scalar.tree[0] == "name" else constant(scalar.tree)
     base = scalar.base or 10
-    if figures is None or figures.denominator != 1 or not 2 <= base <= 36:
+    if figures is None or not 2 <= base <= 36:
         return None
     try:
         return Fraction(int(str(figures), base))
@@ -231,10 +243,10 @@ def _in_base(scalar: Scalar) -> Fraction | None:
 
 def _compare_scaled(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool) -> Verdict:
     """The verdict where a word multiplies a number. `12` and "12 million" may mean the same, for a question may ask for
-    millions. Where the reference has no such word, an answer with one is left to a reader."""
-    if not reference.is_scaled:
-        return "unparsed"
+    millions. Where the reference has no such word, another number with one is left to a reader."""
     verdict = _compare(reference, answer, symbolic, expressions)
+    if not reference.is_scaled:
+        return "correct" if verdict == "correct" else "unparsed"
     if verdict == "wrong" and not answer.is_scaled:
         bare = read_scalar(without_scales(reference.text))
         if bare is None or _compare(bare, answer, symbolic, expressions) != "wrong":
@@ -276,7 +288,7 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
         return "unparsed"
     if answer.unit.is_("percent") and answer.tree == reference.tree:
         return "unparsed"  # `0.4%` for 0.4
-    if _is_rounded_power(reference, answer):
+    if _is_rounded_power(reference, answer) or _may_be_angle(reference, answer):
         return "unparsed"
     return "unparsed" if _has_other_names(reference, answer, symbolic) else "wrong"
 
@@ -293,6 +305,12 @@ def _is_rounded_power(reference: Scalar, answer: Scalar) -> bool:
     if mantissa is None or not expected or not found:
         return False
     return abs(expected - found) * Fraction(mantissa[1]) <= abs(found) / (2 * 10 ** (len(mantissa[1]) - 2))
+
+
+def _may_be_angle(reference: Scalar, answer: Scalar) -> bool:
+    r"""Whether a question may ask for degrees, of which neither side tells: `\\frac{\\pi}{3}` for 60."""
+    turned = value_of(("*", answer.tree, number(180), inverse(("pi",)))) if has(answer.tree, "pi") else None
+    return turned is not None and not has(reference.tree, "pi") and turned == value_of(reference.tree)
 
 
 def _may_be_rounded(reference: Tree, answer: Tree) -> bool:
@@ -366,7 +384,7 @@ def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> b
     one, other = names(reference.tree), names(answer.tree)
     if one != other and {*map(_axis, one)} == {*map(_axis, other)}:
         return True  # \\hat{x} and \\hat{i}
-    if one != other and {*map(_bare_name, one)} == {*map(_bare_name, other)}:
+    if one != other and {*map(bare_name, one)} == {*map(bare_name, other)}:
         return True  # \\hat{i} and i
     if (_called(reference) & one) - other or (_called(answer) & other) - one:
         return True
@@ -395,7 +413,8 @@ def _axis(name: str) -> str:
     return re.sub(r"\A((?:hat|widehat|vec)\()([xyz])\)", lambda axis: f"{axis[1]}{'ijk'['xyz'.index(axis[2])]})", name)
 
 
-def _bare_name(name: str) -> str:
+def bare_name(name: str) -> str:
+    """A name without its accent."""
     return _ACCENT.sub(r"\1", name)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.asked_names import FUNCTION_OF_NAME
+from cooper_verify.rules.asked_names import is_function_of_name
 from cooper_verify.rules.values import collection, relation
 from cooper_verify.rules.values.collection import Division, Matrix, Ratio, Several, Tuple
 from cooper_verify.rules.values.expression import Symbolic, UnprovenError, same
@@ -15,7 +15,7 @@ from cooper_verify.rules.values.region import Region, compare_regions
 from cooper_verify.rules.values.relation import Chain, Equation, Named, System
 from cooper_verify.rules.values.scalar import Scalar, compare_scalars
 from cooper_verify.rules.values.tree import Tree, constant
-from cooper_verify.rules.words import Words, unread
+from cooper_verify.rules.words import COMPARING, Words, speaks, unread
 
 
 class Comparison:
@@ -80,7 +80,7 @@ def _without_name(comparison: Comparison, one: Any, other: Any) -> Verdict:
     named = one if isinstance(one, Named) else other
     if not _is_known(comparison, named.name):
         return "unparsed"
-    if named is one and re.fullmatch(FUNCTION_OF_NAME, named.name):
+    if named is one and is_function_of_name(named.name):
         return "unparsed"  # a reference such as |x| = 3 is an equation
     bare = other if named is one else one
     if isinstance(bare, Several | Tuple) and any(
@@ -111,7 +111,8 @@ def _is_known(comparison: Comparison, name: str) -> bool:
     """Whether a name says nothing about its value: "the discarded value" may."""
     if _LENGTH.fullmatch(name) and re.sub(r"\\[a-z]+|[^A-Z]", "", name) not in _PAIR_WORDS:
         return True
-    return comparison.words.know(unread(name, is_subject=True))
+    said = unread(name, is_subject=True)
+    return comparison.words.know(said) and not any(speaks(word) or word in COMPARING for word in said)
 
 
 def _solved(comparison: Comparison, one: Any, other: Any) -> Verdict:

@@ -3,6 +3,7 @@ r"""The tokens of a formula: one spelling for LaTeX and plain notation, Greek le
 import re
 from collections.abc import Sequence
 
+from cooper_verify.rules.unit_table import UPRIGHT_VARIABLE
 from cooper_verify.rules.values.tree import Tree
 
 _GREEK_NAMES = (
@@ -15,6 +16,8 @@ FUNCTIONS = {
     *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "exp", "ln"),
     *("log", "lg", "sqrt", "cbrt", "abs", "floor", "ceil", "min", "max", "gcd", "lcm"),
 }
+FUNCTION_NAMES = FUNCTIONS | {"mod", "det", "dim", "ker", "deg", "arg", "inf", "sup", "lim", "pi", "cis", "and", "or"}
+"""Words of several letters in a formula."""
 SAME_FUNCTION = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "arctg": "arctan"}
 SAME_FUNCTION |= {"tg": "tan", "ctg": "cot", "cosec": "csc"}
 CONSTANTS: dict[str, Tree] = {"pi": ("pi",), "e": ("e",), "infty": ("oo",), "infinity": ("oo",), "inf": ("oo",)}
@@ -32,7 +35,7 @@ _SPELLINGS = (
     (re.compile(r"\\(?:operatorname\*?|mathrm|text|textrm|mathit)\s*\{\s*([A-Za-z]{2,9})\s*\}"), r"\\\1 "),
     (
         re.compile(
-            r"\\(?:mathrm|text|textrm)\s*\{\s*([ac-fijn-ru-z]|(?<=[-+=(]\\text\{)[A-Z]|(?<=[-+=(]\\mathrm\{)[A-Z])\s*\}"
+            rf"\\(?:mathrm|text|textrm)\s*\{{\s*({UPRIGHT_VARIABLE}|(?<=[-+=(]\\text\{{)[A-Z]|(?<=[-+=(]\\mathrm\{{)[A-Z])\s*\}}"
         ),
         r" \1",
     ),
@@ -114,7 +117,7 @@ _KNOWN_WORDS = sorted(
 )
 
 
-_NO_PRODUCT = re.compile(
+NO_PRODUCT = re.compile(
     r"[A-Z][a-z]{2,}|pH|pOH|pK[ab]?|(?i:yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any|so|it|its|as|or|and|an|we|be|do|go|he|she|has"
     r"|had|can|get|for|was|but|out|per|her|his|you|our|am|pm|my|us|let|one|two|six|ten|see|sum)"
 )
@@ -131,7 +134,7 @@ def _words(written: str, spaced: bool) -> list[tuple[str, str, bool]]:
         return [("command", written, spaced)]
     known = next((word for word in _KNOWN_WORDS if len(word) > 1 and written.endswith(word)), "")
     letters = written[: len(written) - len(known)]
-    if len(letters) > 3 or (known and len(letters) > 1) or _NO_PRODUCT.fullmatch(letters):
+    if len(letters) > 3 or (known and len(letters) > 1) or NO_PRODUCT.fullmatch(letters):
         raise NoFormulaError  # a word
     parts = [("word", letter, spaced and place == 0) for place, letter in enumerate(letters)]
     return [*parts, ("command", known, False)] if known else parts
