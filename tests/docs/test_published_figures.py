@@ -292,6 +292,22 @@ def test_what_cooper_gains_over_the_rule_and_a_fixed_model_is_that_of_the_saved_
     assert phrase.replace("-", "−") in page(name)
 
 
+def test_gold_of_a_hole_in_the_policys_own_words_is_that_of_the_saved_runs():
+    saved = {(run["design"], run["hole"]): run for run in runs("cotraining-A-sampled")}
+    table = (
+        page("docs/co-training.md")
+        .split("](../benchmarks/results/cotraining-A-sampled.json)):\n\n")[1]
+        .split("\n\n")[0]
+    )
+    head, _, *rows = rows_of(table.replace("\n    ", "\n").strip())
+    for arm, *cells in rows:
+        for name, cell in zip(head[1:], cells, strict=True):
+            run = saved.pop((arm.strip("`"), name.strip("`")))
+            hacked = ", hacked" if run["verdict"] == "hacked" else ""
+            assert cell == f"{run['gold_end']:.2f} ({run['worst_family']:.2f}){hacked}", (arm, name)
+    assert saved == {}
+
+
 def test_what_the_alarm_sees_on_a_language_model_is_that_of_the_saved_runs():
     alarms = [(run["arm"], run["unit"], int(run["alarm"])) for run in runs("decides") if run["alarm"] != "none"]
     lost = ("static", "paper", "static_kl", "rule_then_static")

@@ -477,6 +477,11 @@ LABELS = [
 ]
 
 
+def test_a_value_without_figures_has_no_number_that_a_noun_could_give_it():
+    for text in (r"The room is \boxed{x} and \boxed{12}", r"room \boxed{\pi} or \boxed{12}"):
+        assert maths_verdict("12", text, question="How many rooms are there?") == "wrong"
+
+
 @pytest.mark.parametrize("noun", ["room", "floor", "player", "locker", "track", "step", "question", "line"])
 def test_a_noun_in_front_of_a_value_numbers_things(noun: str):
     count, place = f"How many {noun}s are there? Each {noun} has 3 doors.", f"In which {noun} does Ann sit?"

@@ -4,14 +4,16 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cooper_base.clock import VERIFY_S
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import printable
 from cooper_base.packages import loggers, set_log_level
 from cooper_rl.run_config import RunConfig
-from cooper_rl.step import Parts
+
+if TYPE_CHECKING:
+    from cooper_rl.step import Parts
 
 TRAINING_METRICS = (
     ("reward/mean", "reward"),
@@ -62,7 +64,7 @@ def describe_size(config: RunConfig, completed: int, test_problems: Sequence[int
     return text
 
 
-def describe_learners(parts: Parts) -> list[str]:
+def describe_learners(parts: "Parts") -> list[str]:
     """One line per learner: on which device and how it computes."""
     model = parts.reward.model
     learners = {"policy": parts.policy} | ({} if model is None else {"reward model": model.learner})

@@ -172,7 +172,8 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
 
 def _labels(before: str, text: str, inside: str, behind: str) -> list[str]:
     """The noun right in front of a value of which nothing is counted: "room" of "room 12"."""
-    noun = _RIGHT_BEFORE.search(before + text[: _FIGURE.search(text).start()])  # pyright: ignore
+    figure = _FIGURE.search(text)
+    noun = _RIGHT_BEFORE.search(before + text[: figure.start()]) if figure else None
     counted = _WORD_BEHIND.match(f"{inside}{behind}")
     word = noun[1].casefold() if noun else ""
     return [word] if word and not (word in _FRAMES or is_verb(word) or (counted and counted[1] not in _OPENS)) else []
