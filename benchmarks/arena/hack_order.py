@@ -98,7 +98,8 @@ def by_token(hole: Hole, seed: int, cache: Path) -> dict[tuple[str, str], tuple[
                 (float(ratio[ratio > 0].sum()), float(surprise.sum()), float(-ratio[ratio < 0].sum()))
                 for ratio, surprise in zip(ratios, surprises, strict=True)
             ]
-    return {("implicit", name): tuple(map(fmean, zip(*sums, strict=True))) for name, sums in of_answers.items()}
+    means = {name: [fmean(part) for part in zip(*sums, strict=True)] for name, sums in of_answers.items()}
+    return {("implicit", name): (gained, most, lost) for name, (gained, most, lost) in means.items()}
 
 
 TITLES = {

@@ -40,7 +40,7 @@ from cooper_verify.rules.values.relation import Named
 from cooper_verify.rules.values.scalar import Scalar, read_parts, read_scalar
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
-from cooper_verify.rules.values.tokens import DIFFERENTIAL, FUNCTION_NAMES, NO_PRODUCT
+from cooper_verify.rules.values.tokens import DIFFERENTIAL, FUNCTION_NAMES
 from cooper_verify.rules.words import CJK, Words, speaks
 
 # Dates, ranges, sizes and other figures that are not numbers to calculate with.
@@ -76,6 +76,8 @@ _COMMAND = re.compile(r"\\[A-Za-z]+\*?")
 _NAMED_FIGURE = re.compile(r"\\(?:angle|overline|over(?:left)?rightarrow|triangle|widehat|measuredangle)\b")
 _MATHEMATICAL_ALPHABETS = re.compile(r"[\u0370-\u03ff\u2100-\u214f\U0001d400-\U0001d7ff]")
 _WORD = re.compile(r"[A-Za-z]{2,}")
+_NO_PRODUCT = re.compile(r"\w{4,}|[A-Z][a-z]{2,}|yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any")
+"""Of a reference that is a text. "for" and the like join the parts of a formula: `x+1 \\text{ for } x>2`."""
 _OPERATOR = re.compile(r"[+*^=<>|(]|\\[A-Za-z]")
 _SIGN_OF_A_FORMULA = re.compile(
     r"\\(?:[dt]?frac|sqrt|pi|cdot|times)(?![A-Za-z])|[\w)}]\s?[\^*]|=|\.\d*\\(?:overline|dot|bar)"
@@ -126,7 +128,7 @@ def _is_formula(text: str) -> bool:
     if _WORD.fullmatch(text.strip("()[]{} ")):
         return text == "pi" or (len({*text}) == len(text) and {*text} <= {*"xyz"})  # xy, a product
     words = [word for word in _WORD.findall(symbols) if not (word in FUNCTION_NAMES or DIFFERENTIAL.fullmatch(word))]
-    if any(len(word) > 3 or (NO_PRODUCT.fullmatch(word) and not word.isupper()) for word in words):
+    if any(map(_NO_PRODUCT.fullmatch, words)):
         return False
     # Letters in a row are a product of variables next to an operator or, in lower case, after a number: 2xy.
     return bool(_OPERATOR.search(text)) or {*words} <= {w for w in _FACTORS.findall(symbols) if w.islower()}

@@ -117,7 +117,7 @@ _KNOWN_WORDS = sorted(
 )
 
 
-NO_PRODUCT = re.compile(
+_NO_PRODUCT = re.compile(
     r"[A-Z][a-z]{2,}|pH|pOH|pK[ab]?|(?i:yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any|so|it|its|as|or|and|an|we|be|do|go|he|she|has"
     r"|had|can|get|for|was|but|out|per|her|his|you|our|am|pm|my|us|let|one|two|six|ten|see|sum)"
 )
@@ -134,7 +134,7 @@ def _words(written: str, spaced: bool) -> list[tuple[str, str, bool]]:
         return [("command", written, spaced)]
     known = next((word for word in _KNOWN_WORDS if len(word) > 1 and written.endswith(word)), "")
     letters = written[: len(written) - len(known)]
-    if len(letters) > 3 or (known and len(letters) > 1) or NO_PRODUCT.fullmatch(letters):
+    if len(letters) > 3 or (known and len(letters) > 1) or _NO_PRODUCT.fullmatch(letters):
         raise NoFormulaError  # a word
     parts = [("word", letter, spaced and place == 0) for place, letter in enumerate(letters)]
     return [*parts, ("command", known, False)] if known else parts
