@@ -237,7 +237,7 @@ def test_bars_are_on_one_scale_and_the_verdict_stays_one_line_on_a_phone(driver,
 def test_the_first_screen_marks_the_difference_and_the_onset(driver, page, tmp_path):
     said = [completion("2 + 2 = 4 or 5", 0.9, gold=False), completion("2 + 2 = 4", 0.4, gold=True)]
     open_page(driver, write_report(write_run(tmp_path / "run", metrics(0.1), lambda step: [group("p", *said)])))
-    assert [mark.strip() for mark in text(driver, "#paid mark")] == ["or 5"]
+    eventually(driver, lambda: [mark.strip() for mark in text(driver, "#paid mark")] == ["or 5"])
     open_page(driver, page)
     assert len(driver.find_elements("css selector", "#story rect.onset")) == 4, "two bands in each of the two charts"
     assert "What to do next" in text(driver, "#verdict")[0]
