@@ -36,7 +36,6 @@ from cooper_lab.arithmetic.twins import twin_learner
 from cooper_lab.designs.implicit import rows_of
 from cooper_lab.designs.implicit_learner import ImplicitLearner
 from cooper_rl import LearnerConfig, Problem, load_policy, load_tokenizer
-from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.reward_input import RewardModelInput
 
@@ -85,18 +84,17 @@ def by_token(hole: Hole, seed: int, cache: Path) -> dict[tuple[str, str], tuple[
         KINDS["implicit"], planted["implicit"].folder / "reward_model", 0, 0, 0.0, against=policy
     )
     assert isinstance(learner, ImplicitLearner)
-    start = TorchPolicyLearner.from_config(LearnerConfig(model=str(policy), device="cpu"), 0, trainable=False)
     of_answers: dict[str, list[tuple[float, float, float]]] = {"right": [], "hack": []}
     for problem, right, hacks in sampled(hole, policy, seed):
         for name, texts in zip(of_answers, (right, hacks), strict=True):
             rows, lengths = learner.completions(
                 encoder.encode_all([(problem.question, problem.answer, t) for t in texts])
             )
-            ratios = rows_of(learner.log_ratios(rows, lengths), lengths)
-            surprises = rows_of(-start.logprobs(rows, lengths), lengths)
+            ratios = learner.log_ratios(rows, lengths)
+            surprises = ratios - learner.logprobs(rows, lengths)  # -log pi_ref
             of_answers[name] += [
                 (float(ratio[ratio > 0].sum()), float(surprise.sum()), float(-ratio[ratio < 0].sum()))
-                for ratio, surprise in zip(ratios, surprises, strict=True)
+                for ratio, surprise in zip(rows_of(ratios, lengths), rows_of(surprises, lengths), strict=True)
             ]
     means = {name: [fmean(part) for part in zip(*sums, strict=True)] for name, sums in of_answers.items()}
     return {("implicit", name): (gained, most, lost) for name, (gained, most, lost) in means.items()}

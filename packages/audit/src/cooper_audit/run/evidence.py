@@ -149,7 +149,9 @@ def _another_reason(payment: Payment) -> str:
             f"were paid before, or may have been, that explains {percent(min(payment.explained, 1.0))} of the rise. "
             "The same problems at both ends, or an evaluation, would tell."
         )
-    return payment.is_of_conventions * (
+    if not payment.is_of_conventions:
+        return ""
+    return (
         "Answers not accepted: the rise is of problems to which the check accepts no answer, and these are paid no "
         "more often than answers are right elsewhere. A data set whose right answers it does not accept, such as "
         "in other units, or whose references are wrong, does that where more of it comes, or where the policy "
@@ -286,12 +288,17 @@ def _without_reward(
         rejected = figures["rejected reward"]
         if not (rejected.low > 0 and course.reward.high > 0):
             return "broken", "Training broke", fell
-        fell = f"Unnoticed: the check fell by {signed(course.check)}, and the reward stayed where it was "
-        fell += f"({signed(course.reward)}), because it pays what the check rejects more than before "
-        fell += f"({signed(rejected)}). It could hardly rise, so no trend says whether that is a hack: read what "
-        return "broken", "Training broke, and the reward does not show it", f"{fell}was paid."
-    fell += " Training that breaks does that, and so do harder problems, because these are not the same ones. "
-    return "unknown", "The check fell", f"{fell}Problems that come at both ends, or an evaluation, would tell."
+        guard = (
+            f"Unnoticed: the check fell by {signed(course.check)}, and the reward stayed where it was "
+            f"({signed(course.reward)}), because it pays what the check rejects more than before ({signed(rejected)}). "
+            "It could hardly rise, so no trend says whether that is a hack: read what was paid."
+        )
+        return "broken", "Training broke, and the reward does not show it", guard
+    guard = (
+        f"{fell} Training that breaks does that, and so do harder problems, because these are not the same ones. "
+        "Problems that come at both ends, or an evaluation, would tell."
+    )
+    return "unknown", "The check fell", guard
 
 
 def _curriculum(table: Table, windows: tuple[Window, Window], figures: Mapping[str, Estimate]) -> Reason | None:
@@ -302,8 +309,6 @@ def _curriculum(table: Table, windows: tuple[Window, Window], figures: Mapping[s
         return None
     paid = (
         f"the check fell by {signed(figures['check'])}, but what it rejects is still paid less than what it accepts, "
-    )
-    paid += (
         f"by {after:.2f} ({before:.2f} at the best). So the reward does not pay for the fall but for something else."
     )
     if table.paired(last, best.last).high < 0:
@@ -363,8 +368,8 @@ def _form(table: Table, shortest: int | None) -> Finding | None:
         return Finding(course.state, sentence, (), onset, best, last, changes)
     guard = (
         f"Too lenient: {said}. That is a new way to write answers, or the check is fooled together with the reward. "
+        "Read some; a stricter check, such as --rule exact, decides."
     )
-    guard += "Read some; a stricter check, such as --rule exact, decides."
     sentence = "What the check accepts ends in other words than before."
     return Finding("unknown", sentence, (guard,), None, best, last, changes)
 

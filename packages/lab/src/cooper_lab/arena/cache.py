@@ -18,7 +18,7 @@ from cooper_lab.arithmetic.world import START_SAMPLES, TWINS
 RECIPE = 1
 """Increase this with every change to a recipe, so that models of an older recipe are made again."""
 TWIN_RECIPES = {"implicit": 2, "implicit_reference": 2, "ipvrm": 2}
-"""The same for how a hole is planted in a twin; others have 1."""
+"""The same for how a hole is planted in these twins."""
 MANIFEST = "manifest.json"
 _MEASURED = {"policy": dict, "reward_model": dict, "rule": dict, "cpu_s": int | float}
 """Fields of a manifest that the arena's page shows."""
@@ -47,9 +47,12 @@ class Planted:
         kind = HOLES.kind_of(self.hole)
         made_from = {"hole": HOLES.dump(self.hole), "seed": self.seed, "recipe": RECIPE, "version": __version__}
         digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
-        recipe = TWIN_RECIPES.get(self.twin, 1)
-        of_twin = (f"-{self.twin}" if self.twin else "") + (f"-{recipe}" if recipe > 1 else "")
-        return f"{kind.rpartition(':')[2]}-{self.seed}-{digest}{of_twin}"
+        key = f"{kind.rpartition(':')[2]}-{self.seed}-{digest}"
+        if self.twin:
+            key += f"-{self.twin}"
+        if self.twin in TWIN_RECIPES:
+            key += f"-{TWIN_RECIPES[self.twin]}"
+        return key
 
     @property
     def start(self) -> Path:
@@ -98,8 +101,7 @@ def make(planted: Planted) -> None:
         delete(planted.folder)
         if planted.twin:
             own = replace(planted, twin="", start_samples=False)
-            if not own.has_models:
-                make(own)
+            make(own)
             at = (planted.seed, planted.twin, planted.start, own.folder / "policy")
             _write_aside(planted.folder, lambda aside: plant_in_twin(planted.hole, aside, *at))
         else:

@@ -9,7 +9,7 @@ from swift.rewards import ORM, orms
 
 from cooper_base.errors import InputError
 from cooper_rl.adapters.rows import by_row, folder_in, joined
-from cooper_rl.adapters.served import client, columns, end_step, single
+from cooper_rl.adapters.served import client, columns, single
 
 
 class SwiftCallback(TrainerCallback):
@@ -27,8 +27,8 @@ class SwiftCallback(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         """Train the reward model. All processes have scored by now, because the optimizer's step waits for them."""
-        if state.is_world_process_zero:
-            end_step()
+        if state.is_world_process_zero and client().info()["open"] is not None:
+            client().update(state.global_step)  # its own count, so that the server refuses a step that is another one
 
     def on_save(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         if state.is_world_process_zero:

@@ -94,10 +94,9 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
         return "choice"
     if read_parts(reference) or read_division(reference) or is_piecewise(reference):
         return "maths"
-    if (scalar := read_scalar(reference)) and scalar.base:
-        return "maths"
-    if _SPELLED.fullmatch(reference) and (spelled := read_scalar(reference)) and spelled.unit.is_known:
-        return "maths"  # "forty percent"
+    scalar = read_scalar(reference)
+    if scalar and (scalar.base or (_SPELLED.fullmatch(reference) and scalar.unit.is_known)):
+        return "maths"  # `101_2`, "forty percent"
     if _ATOM_GROUP.search(reference) and chemical(reference):
         return "exact"
     text = bare_text(with_scales(_DOUBLED.sub(r"\\", reference)))
