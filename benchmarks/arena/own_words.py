@@ -16,7 +16,7 @@ from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import LabelledCompletion, Problem, load_policy, load_tokenizer
 
 SAMPLES = 4
-"""Of the start policy for each training problem. One in forty is a list of answers, with the first planting 302 of 12,000."""
+"""Of the start policy for each training problem. One in forty is a list of answers (302 of 12,000, first planting)."""
 
 
 class OwnWords(AnswerLists):
