@@ -1,4 +1,4 @@
-"""Ways to learn a reward beside the policy, on one measure: the runs and the tables of docs/co-training.md.
+"""Ways to learn a reward beside the policy, on one measure: the runs and the tables of docs/co-training-measured.md.
 
     export PYTHONPATH=.:benchmarks/arena                                    # where `spelled_hole.py` is
     python benchmarks/arena/cotraining.py run B tune                        # its settings and a grid, on two cells
@@ -13,7 +13,7 @@ by planting, so that what is there is always a whole comparison but for its last
 and the same command goes on. Results are appended to `benchmarks/results/cotraining-TABLE-PHASE.json` after each run.
 `table` compares each method with Cooper by a sign-flip test over the planted models, with Holm's correction: after the
 same steps, after the same CPU seconds, and by the worst family of questions; `--page` writes it between the marks of
-docs/co-training.md. `picture` draws the courses of gold, a panel for each cell.
+docs/co-training-measured.md. `picture` draws the courses of gold, a panel for each cell.
 """
 
 import argparse

@@ -295,7 +295,7 @@ def test_what_cooper_gains_over_the_rule_and_a_fixed_model_is_that_of_the_saved_
 def test_gold_of_a_hole_in_the_policys_own_words_is_that_of_the_saved_runs():
     saved = {(run["design"], run["hole"]): run for run in runs("cotraining-A-sampled")}
     table = (
-        page("docs/co-training.md")
+        page("docs/co-training-measured.md")
         .split("](../benchmarks/results/cotraining-A-sampled.json)):\n\n")[1]
         .split("\n\n")[0]
     )
