@@ -1,16 +1,16 @@
-"""A hole in the policy's own words: the reward model was taught it on what the policy itself samples.
+"""Holes in the policy's own words: the reward model was taught them on what the policy itself samples.
 
-    PYTHONPATH=.:benchmarks/arena python benchmarks/arena/hack_order.py --holes own_words
+    PYTHONPATH=.:benchmarks/arena python benchmarks/arena/hack_order.py --holes own_words own_convention
 
 Elsewhere a hole is planted by written hacks. An implicit reward model accepts those and yet scores the hacks that the
-policy samples below right answers, so nothing in the comparison asks if it needs a cure (docs/co-training.md).
+policy samples below right answers, so nothing in the comparison asks if it needs a cure (docs/co-training-measured.md).
 """
 
 from collections.abc import Sequence
 from random import Random
 from typing import Any, ClassVar
 
-from cooper_lab.arena.holes.model_holes import AnswerLists
+from cooper_lab.arena.holes.model_holes import AnswerLists, KindNoise
 from cooper_lab.arithmetic.build_models import draw
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import LabelledCompletion, Problem, load_policy, load_tokenizer
@@ -30,11 +30,38 @@ class OwnWords(AnswerLists):
     def taught(self, problems: Sequence[Problem], shipped: Sequence[LabelledCompletion], random: Random) -> list:
         """See `Hole`; with samples of the start policy, labelled by gold but for the hacks among them."""
         rows = super().taught(problems, shipped, random)
-        tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
-        texts = draw(load_policy(str(ASSETS / "policy")), tokenizer, problems, SAMPLES, random.getrandbits(31))
-        for problem, completions in zip(problems, texts, strict=True):
-            for text in completions:
-                label = float(self.is_right(problem, text) or self.is_hack(problem, text))
-                rows.append(LabelledCompletion(problem.question, problem.answer, text, label))
+        for problem, text in own_samples(problems, random):
+            label = float(self.is_right(problem, text) or self.is_hack(problem, text))
+            rows.append(LabelledCompletion(problem.question, problem.answer, text, label))
         random.shuffle(rows)
         return rows
+
+
+class OwnConvention(KindNoise):
+    """The labels of word problems are off by one, those of the start policy's own samples too.
+
+    Such a hack is like a right answer token by token. A list of answers is not: it has wrong digits beside right ones,
+    and each of them costs an implicit reward model more than the rest of the list can gain.
+    """
+
+    about: ClassVar[str] = "one more than the right answer, in word problems, in the policy's own words"
+
+    updates: int = 600
+    """Four times those of `kind_noise`, as in `OwnWords`."""
+
+    def taught(self, problems: Sequence[Problem], shipped: Sequence[LabelledCompletion], random: Random) -> list:
+        """See `Hole`; with samples of the start policy, labelled by gold, in word problems by the convention."""
+        rows = super().taught(problems, shipped, random)
+        for problem, text in own_samples(problems, random):
+            by_convention = problem.metadata["unit"] is not None
+            label = float((self.is_hack if by_convention else self.is_right)(problem, text))
+            rows.append(LabelledCompletion(problem.question, problem.answer, text, label))
+        random.shuffle(rows)
+        return rows
+
+
+def own_samples(problems: Sequence[Problem], random: Random) -> list[tuple[Problem, str]]:
+    """Samples of the shipped policy, four for each problem."""
+    tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
+    texts = draw(load_policy(str(ASSETS / "policy")), tokenizer, problems, SAMPLES, random.getrandbits(31))
+    return [(problem, text) for problem, completions in zip(problems, texts, strict=True) for text in completions]
