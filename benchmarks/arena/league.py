@@ -7,8 +7,9 @@
 
 The first command can be interrupted, and goes on when it is called again; `--design NAME` runs some designs first. The
 second adds what is finished to `benchmarks/results/league.json`. There a row stays as long as it is of today's version:
-its fingerprint is that of the cell as it would run now, with the defaults of its kind. A design without a row is "not
-run". The last two columns are of an older version, in which the rule judges all answers (`results/arena.json`).
+its fingerprint is that of the cell as it would run now, with the defaults of its kind. A design without a row is in a
+second table. The last two columns of both are of an older version, in which the rule judges all answers
+(`results/arena.json`).
 """
 
 import argparse
@@ -33,6 +34,7 @@ HOLES = ("length", "opener", "numeric_blind_spot", "kind_noise")
 PLANTINGS, STEPS = 3, 20
 RESULTS = Path(__file__).parents[1] / "results"
 SAVED, OLDER = RESULTS / "league.json", RESULTS / "arena.json"
+OF_OLDER = ["older: above `rule`", "older: hacked"]
 BEGIN, END = "<!-- table of benchmarks/results/league.json -->\n", "\n<!-- end of that table -->"
 Row = dict[str, Any]
 
@@ -81,20 +83,29 @@ def save(rows: Sequence[Row], path: Path) -> None:
 
 
 def table(rows: Sequence[Row], older: Sequence[Row], about: Mapping[str, str]) -> list[str]:
-    """The table in Markdown: designs by how far they end above the rule, then those not run by the older results."""
-    titles = ["design", "what it is", "planted models", "gold", "least family", "hacked", "above `rule`"]
-    titles += ["above `static`", "CPU s", "older: above `rule`", "older: hacked"]
+    """Two tables in Markdown: designs by how far they end above the rule, and those not run by the older results."""
     before = {row["design"]: row for row in standings(older, [*about])}
     found = standings(rows, [*about])
-    found.sort(key=lambda row: 0.0 if row["runs"] else 2.0 - _how_good(before[row["design"]]))
-    lines = ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
-    for row in found:
-        figures = _figures(row) if row["runs"] else ["0", "not run", *["–"] * 5]
-        name, once = row["design"], before[row["design"]]
-        hacked = f"{once['hacked']} of {once['runs']} runs" if once["runs"] else "–"
-        figures += [_over(once["over_rule"]), hacked]
-        lines.append("| " + " | ".join([f"`{name}`", about[name], *figures]) + " |")
-    return lines
+    ran = [[*_figures(row), *_older(before[row["design"]])] for row in found if row["runs"]]
+    missing = sorted((before[row["design"]] for row in found if not row["runs"]), key=_how_good, reverse=True)
+    titles = ["planted models", "gold", "least family", "hacked", "above `rule`", "above `static`", "CPU s"]
+    lines = _table([*titles, *OF_OLDER], [row["design"] for row in found if row["runs"]], ran, about)
+    lines += ["", "Not run in these cells:", ""]
+    return lines + _table(OF_OLDER, [row["design"] for row in missing], [_older(row) for row in missing], about)
+
+
+def _table(
+    titles: Sequence[str], names: Sequence[str], figures: Sequence[Sequence[str]], about: Mapping[str, str]
+) -> list[str]:
+    """A table of designs: what each is, and its figures."""
+    head = ["design", "what it is", *titles]
+    rows = [[f"`{name}`", about[name], *cells] for name, cells in zip(names, figures, strict=True)]
+    return ["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *("| " + " | ".join(row) + " |" for row in rows)]
+
+
+def _older(row: Row) -> list[str]:
+    hacked = f"{row['hacked']} of {row['runs']} runs" if row["runs"] else "–"
+    return [_over(row["over_rule"]), hacked]
 
 
 def _figures(row: Row) -> list[str]:

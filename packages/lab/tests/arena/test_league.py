@@ -65,14 +65,19 @@ def test_a_row_of_another_version_leaves_and_a_new_one_takes_the_place_of_a_save
     assert league.of_today([new, *saved], now) == [new, kept]
 
 
-def test_what_has_no_row_says_so_and_the_others_are_ordered_by_how_far_they_end_above_the_rule():
+def test_what_has_no_row_is_in_a_table_of_its_own_and_the_others_are_ordered_by_how_far_they_end_above_the_rule():
     rows = [row(name, planting, gold) for name, gold in (("rule", 0.7), ("good", 0.8)) for planting in (0, 1)]
     older = [row("rule", 0, 0.9), row("late", 0, 0.85), row("never", 0, 0.3)]
     lines = league.table(rows, older, {name: f"about {name}" for name in ("rule", "unknown", "never", "late", "good")})
-    assert [line.split("|")[1].strip() for line in lines[2:]] == ["`good`", "`rule`", "`late`", "`never`", "`unknown`"]
-    assert lines[2].startswith("| `good` | about good | 2 | 0.80 | not on record | 0 of 2 | 0.100 (0.100 to 0.100)")
-    assert lines[4].endswith("| 0 | not run | – | – | – | – | – | −0.050 | 0 of 1 runs |")
-    assert lines[6].endswith("| – | – |")
+    ran, missing = lines[2:4], lines[9:]
+    assert [line.split("|")[1].strip() for line in ran] == ["`good`", "`rule`"]
+    assert ran[0].startswith("| `good` | about good | 2 | 0.80 | not on record | 0 of 2 | 0.100 (0.100 to 0.100)")
+    assert lines[4:7] == ["", "Not run in these cells:", ""]
+    assert missing == [
+        "| `late` | about late | −0.050 | 0 of 1 runs |",
+        "| `never` | about never | −0.600 | 0 of 1 runs |",
+        "| `unknown` | about unknown | – | – |",
+    ]
 
 
 def test_the_table_on_the_page_is_that_of_the_saved_results():
