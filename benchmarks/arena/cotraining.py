@@ -56,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["run", "table", "picture"])
     parser.add_argument("table", choices=["A", "B", "C"])
-    parser.add_argument("phase", choices=["tune", "report", "pilot", "deeper", "sampled"])
+    parser.add_argument("phase", choices=["tune", "report", "pilot", "deeper", "sampled", "convention"])
     parser.add_argument("--methods", nargs="*", default=[], help="these alone")
     parser.add_argument("--plantings", type=int, help="how many planted models a hole has")
     parser.add_argument("--out", type=Path, default=Path("runs/cotraining"))
