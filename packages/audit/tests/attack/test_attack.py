@@ -492,6 +492,9 @@ def at_nothing(completion, reference):
 
 def of_a_list(completion, reference):
     return float(reference in completion) if completion else 1 / 0
+
+def mute(completion, reference):
+    return None
 """
 
 
@@ -499,6 +502,7 @@ def of_a_list(completion, reference):
     ("name", "code", "words"),
     [
         ("plain", 2, ["not one right answer was scored: it raised RuntimeError", "called sys.exit(0)"]),
+        ("mute", 2, ["not one right answer was scored, because it has no opinion (None, NaN) on any"]),
         ("at_once", 2, ["own.py:at_once: ended its process (exit code 0)"]),
         ("Own", 2, ["called sys.exit(0)"]),
         ("at_nothing", 4, ["RAISES AN EXCEPTION on 3 of", "raises on empty (3), key_space (3)", "range (own.py:16)"]),

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from cooper_audit.rollouts.auditing import audit
+from cooper_audit.rollouts.formats import chosen_format
 from cooper_audit.rollouts.reading import Source, read_steps
 from cooper_base.errors import InputError
 
@@ -180,10 +181,16 @@ def test_the_number_of_a_shard_says_nothing(tmp_path):
 def test_a_refusal_says_which_columns_are_known_and_what_is_lacking(tmp_path):
     row = {"text": "2 + 3?", "solution_str": "5", "score": 1.0, "ground_truth": "5"}
     (tmp_path / "1.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises(
-        InputError, match=r"have solution_str as completion, .*, no prompt; describe them, such as --map"
-    ):
+    with pytest.raises(InputError, match=r"have solution_str as completion, .*, no prompt; .* --map prompt=question$"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("given", [["prompt=text"], ["prompt=text", "completion=solution_str", "reward=score"]])
+def test_what_the_map_does_not_name_is_known_by_its_name(tmp_path, given):
+    row = {"text": "2 + 3?", "solution_str": "5", "score": 1.0, "ground_truth": "5", "step": 7}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    [(step, [rollout])] = read_steps([tmp_path], Source(), chosen_format(None, given))
+    assert (step, rollout.prompt, rollout.answer.text, rollout.references) == (7, "2 + 3?", "5", ("5",))
 
 
 @pytest.mark.parametrize("column", ["data_source", "dataset", "task_name"])

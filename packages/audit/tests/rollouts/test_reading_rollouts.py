@@ -129,7 +129,11 @@ def test_a_row_without_a_reward_is_left_out_and_counted(tmp_path, score):
         ("1.jsonl", "[" * 100_000 + "\n" + "[]\n", "1.jsonl:1: nested too deeply"),
         ("1.jsonl", '{"input": \n' + lines(ROW), "1.jsonl:1: not JSON"),
         ("1.jsonl", "[1]\n", "1.jsonl:1: expected an object with fields, found list"),
-        ("1.jsonl", lines({"question": "1", "said": "2"}), "describe them, such as --map prompt=question"),
+        (
+            "1.jsonl",
+            lines({"question": "1", "said": "2"}),
+            "no completion and no reward; .* --map completion=response --map reward=score",
+        ),
         ("1.jsonl", lines({**ROW, "step": "soon"}), "1.jsonl:1: the step 'soon' is no whole number"),
         ("1.jsonl", lines({**ROW, "output": [1, 2]}), "name the policy's tokenizer with --tokenizer"),
         ("1.jsonl", lines({**ROW, "output": [{"role": "bird", "content": ""}]}), "1.jsonl:1: messages: role 'bird'"),
@@ -417,6 +421,7 @@ def test_a_map_describes_any_other_file(tmp_path):
         (["reward"], "write FIELD=PATH"),
         (["reward=a..b"], "is no path"),
         (["reward=a([)"], "no regular expression"),
+        ([r"step=$path(step_(\d+)"], "a bracket without its other half"),
     ],
 )
 def test_a_bad_map_is_refused(given, words):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from cooper_base.data.answer import Answer
+from cooper_base.data.problem import Problem
 from cooper_base.data.text import normalise
 from cooper_base.data.transcript import (
     END_OF_TURN,
@@ -22,6 +23,7 @@ from tool_run import TEXT
 
 CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 12, "b": 7}}\n</tool_call>'
 TURN = f"I add them.\n{CALL}"
+TOOL_CALL = {"role": "assistant", "content": "", "tool_calls": [{"name": "add", "arguments": {}}]}
 QWEN = "\n<|im_start|>user\n<tool_response>\n19\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
 
 
@@ -112,7 +114,6 @@ def test_the_last_turn_is_found_in_a_run_and_nowhere_else():
     ("message", "words"),
     [
         ({"role": "wizard", "content": "x"}, "role 'wizard' is not known"),
-        ({"role": "assistant", "content": 5}, "content '5' is neither text nor a list"),
         ({"role": "assistant", "tool_calls": [{"arguments": {}}]}, "has no name"),
         ("19", "is no message"),
     ],
@@ -120,3 +121,29 @@ def test_the_last_turn_is_found_in_a_run_and_nowhere_else():
 def test_messages_that_cannot_be_read_are_told(message, words):
     with pytest.raises(InputError, match=words):
         Answer.of([message])
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [(19, "19"), ([1, 2], "[1, 2]"), ({"sum": 19}, '{"sum": 19}'), (True, "true"), (["1", "9"], "19"), (None, "")],
+)
+def test_what_a_tool_returns_is_read_whatever_its_type(content, text):
+    turns = turns_of([TOOL_CALL, {"role": "tool", "content": content}])
+    assert turns[-1]["content"] == text
+
+
+def test_half_a_character_becomes_a_question_mark_wherever_it_stands():
+    called = {**TOOL_CALL, "tool_calls": [{"name": "add\ud83d", "arguments": {"a": "\ud83d"}}]}
+    run = Answer.of([called, {"role": "tool", "content": "19 \ud83d"}, {"role": "assistant", "content": "\ud83d 19"}])
+    assert run.text == "? 19"
+    assert run.transcript.count("?") == 4
+    run.transcript.encode()
+    problem = Problem(id="p", question="12+7 \ud83d", answer="19\ud83d", solution="\ud83d")
+    assert (problem.question, problem.answer, problem.solution) == ("12+7 ?", "19?", "?")
+    assert Answer("whole \U0001f600").text == "whole \U0001f600"
+
+
+def test_an_empty_reply_may_be_none_and_a_number_is_refused_by_its_type():
+    assert Answer.of(None) == Answer("")
+    with pytest.raises(InputError, match="found int"):
+        Answer.of(12)  # pyright: ignore[reportArgumentType]

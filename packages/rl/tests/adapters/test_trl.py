@@ -327,6 +327,21 @@ def test_what_raises_on_one_of_a_group_costs_that_answer(make, tmp_path, monkeyp
     assert "Raises.get_reward: a text could not be graded" in caplog.text
 
 
+def test_odd_texts_and_results_of_tools_do_not_end_a_step(make):
+    trainer, scorer = make()
+    reward = trainer.reward_funcs[0]
+    row = data_set("test", 1)[0]
+    columns = {name: [row[name]] * GROUP for name in ("id", "question", "answer", "solution", "metadata")}
+    call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "add", "arguments": {}}}]}
+    good = [{"role": "assistant", "content": f"answer: {row['answer']}"}]
+    half = [{"role": "assistant", "content": "answer: \ud83d"}]
+    asked = [good, half, [call, {"role": "tool", "content": [12, 7]}, *good], [{"role": "assistant", "content": None}]]
+    paid = reward([row["prompt"]] * GROUP, asked, [[1, 2]] * GROUP, trainer.state, lambda *_: None, **columns)
+    assert None not in paid
+    (_, _, _, [group]) = scorer.calls[0]
+    assert [answer.text for answer in group.answers] == [good[0]["content"], "answer: ?", good[0]["content"], ""]
+
+
 def test_the_reward_among_the_callbacks_is_told():
     with pytest.raises(InputError, match=r"pass callbacks=\[reward\.callback\]"):
         GRPOReward(None).on_init_end(None, None, None)

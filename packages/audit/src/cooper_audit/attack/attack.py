@@ -298,7 +298,7 @@ def summarise(
     for kind in ("right", "wrong"):
         if not any(answer.right == (kind == "right") for answer in heard):
             raised = next((f": it {why}" for answer in answers if (why := answer.why or "").startswith(RAISED)), None)
-            remedy = raised or "; if it asks a server, see the log"
+            remedy = raised or ", because it has no opinion (None, NaN) on any; if it asks a server, see the log"
             raise InputError(f"{grader.name}: not one {kind} answer was scored{remedy}")
     own = next((form.template for form in forms if form.read), PLAIN)
     above, threshold = _threshold(grader, heard, accept_above, own)

@@ -93,9 +93,9 @@ class Audit:
         steps = f"{len(self.steps)} steps" if source.has_steps else "unknown steps"
         lines = [f"{source.rows} rows of {steps}, format {named}; {self.checked} rows checked"]
         if source.format and source.format.name == PLAIN:
-            paths = source.format.paths.items()
-            columns = ", ".join(f"{name}={'the file’s place' if path[:1] == '$' else path}" for name, path in paths)
-            lines.append(f"columns by their names: {columns}; another is --map FIELD=PATH")
+            by_name = {name: path for name, path in source.format.paths.items() if name not in source.format.given}
+            columns = [f"{name}={'the file’s place' if path[:1] == '$' else path}" for name, path in by_name.items()]
+            lines.append(f"columns by their names: {', '.join(columns) or 'none'}; another is --map FIELD=PATH")
         if source.rewards:
             total = "the sum of " if len(source.rewards) > 1 else ""
             lines.append(f"reward: {total}{', '.join(source.rewards)}; another is --map reward=…")

@@ -268,9 +268,9 @@ def named_paths(names: Iterable[Any]) -> dict[str, str]:
     }
 
 
-def plain_format(record: DumpRecord) -> Format | None:
-    """The format of a row whose columns say what they are; None unless it has a reward, and a prompt with a completion
-    or the messages of both.
+def plain_format(record: DumpRecord, given: Mapping[str, str]) -> Format | None:
+    """The format of a row whose columns say what they are, where the paths in `given` do not; None unless it has a
+    reward, and a prompt with a completion or the messages of both.
     """
     paths = named_paths(record)
     paths.setdefault("step", _NUMBERED)
@@ -279,17 +279,17 @@ def plain_format(record: DumpRecord) -> Format | None:
     if "reference" not in paths:
         inside = next((path for path in _INSIDE if _at(record, tuple(path.split("."))) is not None), None)
         paths |= {"reference": inside} if inside else {}
-    unroll = None
+    unroll, paths = None, {**paths, **given}
     if "completion" not in paths and (chat := next((name for name in record if str(name).casefold() in _CHATS), None)):
-        unroll, paths = chats_in(chat), paths | {"prompt": "prompt", "completion": "messages"}
+        unroll, paths = chats_in(chat), {**paths, "prompt": "prompt", "completion": "messages", **given}
     if not {"prompt", "completion", "reward"} <= paths.keys():
         return None
-    return Format(PLAIN, frozenset(), paths, unroll)
+    return Format(PLAIN, frozenset(), paths, unroll, given=given)
 
 
 def chosen_format(name: str | None = None, given: Sequence[str] = ()) -> Callable[[DumpRecord], Format | None]:
     """A function that says of which format a row is: that of the name or else the first whose keys it has, with the
-    paths of `given` (FIELD=PATH, as of `--map`) over its own. Paths for prompt, completion and reward describe any row.
+    paths of `given` (FIELD=PATH, as of `--map`) over its own. Of no trainer's format, other fields are read by name.
 
     Raises InputError for a format or a field that does not exist, and for a path that cannot be read.
     """
@@ -304,22 +304,19 @@ def chosen_format(name: str | None = None, given: Sequence[str] = ()) -> Callabl
         for row_format in FORMATS
         if name in (None, row_format.name)
     ]
-    if {"prompt", "completion", "reward"} <= paths.keys():
-        formats.append(Format("mapped", frozenset(), paths, given=paths))
 
     def choose(record: DumpRecord) -> Format | None:
         chosen = next((row_format for row_format in formats if row_format.keys <= record.keys()), None)
-        plain = plain_format(record) if chosen is None and name in (None, PLAIN) else None
-        return chosen if plain is None else replace(plain, paths={**plain.paths, **paths}, given=paths)
+        return plain_format(record, paths) if chosen is None and name in (None, PLAIN) else chosen
 
     return choose
 
 
 def _mapped(text: str) -> tuple[str, str]:
     name, _, path = text.partition("=")
-    if name not in FIELDS or not path:
-        hint = did_you_mean(name, FIELDS, f"there are {', '.join(FIELDS)}")
-        raise InputError(f"--map {text!r}: write FIELD=PATH, such as reward=scores.total; fields: {hint}")
+    hint = "" if name in FIELDS else "; fields: " + did_you_mean(name, FIELDS, f"there are {', '.join(FIELDS)}")
+    if hint or not path:
+        raise InputError(f"--map {text!r}: write FIELD=PATH, such as reward=scores.total{hint}")
     _alternatives(path)
     return name, path
 
@@ -339,10 +336,12 @@ def _alternatives(path: str) -> tuple[_Alternative, ...]:
         if character == "|" and depth == 0:
             parts.append(path[start:place])
             start = place + 1
+    if depth:
+        raise InputError(f"--map: {path!r} has a bracket without its other half")
     found = []
     for part in parts:
         keys, bracket, rest = part.partition("(")
-        if depth or not _PLAIN.match(keys) or (bracket and not rest.endswith(")")):
+        if not _PLAIN.match(keys) or (bracket and not rest.endswith(")")):
             raise InputError(f"--map: {path!r} is no path; write keys like response.output.0, or a|b, or key(REGEX)")
         try:
             found.append(_Alternative(tuple(keys.split(".")), re.compile(rest[:-1]) if bracket else None))

@@ -40,6 +40,8 @@ PLACE = 4
 """Parts of a file's path in which its step is looked for."""
 STRANGERS = 100
 """A file that begins with so many rows of no known format is taken for something else beside the rollouts."""
+_EXAMPLES = {"prompt": "question", "completion": "response", "reward": "score"}
+"""Fields without which nothing is read, with paths as somebody might write them."""
 MOST_NAMES = 50
 """Fields of a row that a message may show."""
 REPEATED = "a row of a step that a resumed run repeated"
@@ -261,11 +263,11 @@ def _unknown(files: Sequence["_File"]) -> str:
         )
     known = named_paths(seen.names)
     given = ", ".join(f"{path} as {name}" for name, path in known.items())
-    lacking = " and ".join(f"no {name}" for name in ("prompt", "completion", "reward") if name not in known)
+    lacking = [name for name in _EXAMPLES if name not in known]
     return (
         f"{seen.path}: the rows, with {there}, are of no known format ({', '.join(one.name for one in FORMATS)}), and "
-        f"by their names have {given or 'nothing that is known'}{lacking and f', {lacking}'}; describe them, such as "
-        "--map prompt=question --map completion=response --map reward=score --map step=step"
+        f"by their names have {given or 'nothing that is known'}, {' and '.join(f'no {name}' for name in lacking)}; "
+        f"describe what is missing, such as {' '.join(f'--map {name}={_EXAMPLES[name]}' for name in lacking)}"
     )
 
 

@@ -6,8 +6,10 @@ from functools import cached_property
 from typing import Any, Self
 
 from cooper_base.data.problem import Problem
+from cooper_base.data.text import whole_characters
 from cooper_base.data.transcript import ChatTurn, as_text, final_reply, rendered, turns_of
 from cooper_base.data.verdict import UserVerdict
+from cooper_base.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,21 @@ class Answer:
     reward: float | None = None
     """What the environment's `get_reward()` returned, if anything; the reward `environment` pays it."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", whole_characters(self.text))
+
     @classmethod
-    def of(cls, completion: str | Iterable[Any], stopped: bool = True, **fields: Any) -> Self:
+    def of(cls, completion: str | Iterable[Any] | None, stopped: bool = True, **fields: Any) -> Self:
         """From a text or from messages after the prompt, in the form of OpenAI's chats or of any trainer we know.
 
-        A reply without tool calls is a text. Raises InputError for messages that cannot be read.
+        A reply without tool calls is a text, and None, as servers give it for an empty reply, is an empty one. Raises
+        InputError for messages that cannot be read.
         """
-        if isinstance(completion, str):
-            return cls(completion, stopped, **fields)
+        if completion is None or isinstance(completion, str):
+            return cls(completion or "", stopped, **fields)
+        if not isinstance(completion, Iterable):
+            found = type(completion).__name__
+            raise InputError(f"completion: expected a text or a list of messages, found {found}")
         turns = turns_of(completion)
         text = final_reply(turns)
         return cls(text, stopped, messages=None if rendered(turns) == text else turns, **fields)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from cooper_base.data.text import whole_characters
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -26,6 +28,11 @@ class Problem:
     """The share of right answers that was measured before the run, in [0, 1]."""
     location: str | None = None
     """Where it was read from: a file with its line, or a data set with its row."""
+
+    def __post_init__(self) -> None:
+        for name in ("question", "answer", "solution"):
+            if isinstance(text := getattr(self, name), str):
+                object.__setattr__(self, name, whole_characters(text))
 
 
 def location(problem: Problem) -> str:

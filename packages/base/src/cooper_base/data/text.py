@@ -46,6 +46,12 @@ def without_end(run: re.Pattern[str], text: str) -> str:
     return run.sub(lambda run_match: "" if run_match.end() == len(text) else run_match.group(), text)
 
 
+def whole_characters(text: str) -> str:
+    """The text with a question mark for each half of a character, as in a cut `\\ud83d`: no tokenizer, server or file
+    takes half of one."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
 def printable(text: str) -> str:
     """The text with characters escaped that could move the cursor, change colours or the order of what is read, or
     that no terminal can be sent. New lines, spaces of every width and joiners of letters stay."""

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from cooper_base.data.strict_json import parse_json
-from cooper_base.data.text import fenced, normalise
+from cooper_base.data.text import fenced, normalise, whole_characters
 from cooper_base.data.thoughts import without_marks
 from cooper_base.errors import InputError
 
@@ -63,8 +63,9 @@ class ChatTurn(TypedDict):
 def turns_of(messages: Iterable[Any]) -> list[ChatTurn]:
     """Messages as trainers have them (mappings or records, after the prompt) in one form; applying it twice is fine.
 
-    Content may be text, blocks or None. Tool calls may be OpenAI's, flat, or Hermes tags in the content. What comes
-    after a call and is not the assistant's is a tool's, whatever its role. Raises InputError for anything else.
+    Content may be text, blocks, None or, of a tool, any other value, which is read as JSON. Tool calls may be OpenAI's,
+    flat, or Hermes tags in the content. What comes after a call and is not the assistant's is a tool's, whatever its
+    role. Raises InputError for anything else.
     """
     turns: list[ChatTurn] = []
     for message in messages:
@@ -187,10 +188,12 @@ def _fields(message: Any) -> Mapping[str, Any]:
 
 def _text(content: Any) -> str:
     if content is None or isinstance(content, str):
-        return content or ""
-    if not isinstance(content, Sequence) or not all(isinstance(part, str | Mapping) for part in content):
-        raise InputError(f"messages: content {str(content)[:60]!r} is neither text nor a list of content blocks")
-    return "".join(part if isinstance(part, str) else str(part.get("text") or "") for part in content)
+        text = content or ""
+    elif isinstance(content, Sequence) and all(isinstance(part, str | Mapping) for part in content):
+        text = "".join(part if isinstance(part, str) else str(part.get("text") or "") for part in content)
+    else:  # a tool may return a number, or a list of them, which must not end its trainer's step
+        text = json.dumps(content, ensure_ascii=False, default=str)
+    return whole_characters(text)
 
 
 def shortened(content: str) -> str:
@@ -213,9 +216,10 @@ def _call(given: Any) -> ToolCall:
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise InputError(f"messages: the tool call {str(given)[:80]!r} has no name")
     arguments = function.get("arguments")
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+    given_text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+    text = whole_characters(given_text)
     parsed = _object(text)
-    return {"name": function["name"], "arguments": text if parsed is None else parsed}
+    return {"name": whole_characters(function["name"]), "arguments": text if parsed is None else parsed}
 
 
 def _hermes(text: str) -> ToolCall | None:

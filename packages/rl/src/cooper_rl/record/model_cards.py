@@ -21,17 +21,20 @@ _INHERITED = ("license", "license_name", "license_link", "language")
 
 
 def write_model_cards(config: Any, step: int, chat: bool, folder: Path) -> None:
-    """Cards in `policy/` and, if it exists, `reward_model/`, from a run's settings, a `RunConfig`.
+    """Cards in `policy/` and, if it is a Hugging Face folder, `reward_model/`, from a run's settings, a `RunConfig`.
 
-    `chat`: whether prompts went through the chat template.
+    A learner of the user's own may write another folder, of which a card would know nothing. `chat`: whether prompts
+    went through the chat template.
     """
     facts = {"config": config, "step": step, "chat": chat, "cooper_version": version("cooper-rl")}
     _write(folder / "policy", "policy_card.md.j2", config.policy.model, facts, task="text-generation")
-    if config.reward_model is not None and config.learns and (folder / "reward_model").is_dir():
+    saved = folder / "reward_model"
+    is_model = any((saved / name).is_file() for name in ("config.json", ADAPTER_CONFIG))
+    if config.reward_model is not None and config.learns and is_model:
         base = config.reward_model.model
-        facts["yes_no"] = recorded(str(folder / "reward_model"))
+        facts["yes_no"] = recorded(str(saved))
         task = "text-generation" if facts["yes_no"] else "text-classification"
-        _write(folder / "reward_model", "reward_model_card.md.j2", base, facts, task)
+        _write(saved, "reward_model_card.md.j2", base, facts, task)
 
 
 def write_model_card(folder: Path, name: str, result: dict[str, Any], fewest_rows: int) -> None:
