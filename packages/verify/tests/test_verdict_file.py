@@ -266,6 +266,31 @@ def test_code_of_the_users_can_neither_end_the_command_nor_write_into_its_output
     assert "raised ZeroDivisionError: division by zero (always.py:1). So it does on every" in str(always.exception)
 
 
+def test_a_score_without_a_verdict_is_told_from_no_opinion(data, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "def length(problem, completion): return 7.0 if 'is' in completion.text else None\n"
+    )
+    said = run(data, "--out", tmp_path / "out.jsonl", "--grader", f"{tmp_path / 'mine.py'}:length")
+    assert said.exit_code == 0, said.output
+    assert "silent, with a score that says neither right nor wrong: 3; with no opinion: 2" in said.output
+
+
+def test_everyday_rows_end_no_file(tmp_path):
+    rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    chat = '[{"role": "user", "content": "6 + 6?"}, {"role": "assistant", "content": "The answer is 12."}]'
+    completions = ['"12 \\ud83d"', chat, "null", '"\\u0000 12"', f'"{"(" * 5000}"', "12"]
+    lines = [f'{{"answer": "12", "reward": NaN, "completion": {completion}}}\n' for completion in completions]
+    rows.write_text("".join(lines))
+    counts = verify_file(rows, out)
+    verdicts = [json.loads(line)["verdict"] for line in out.read_text().splitlines()]
+    assert (verdicts[1], verdicts[5], counts.faults) == ("correct", "correct", 0)
+    assert "wrong" not in verdicts
+    assert verify_file(rows, out) == counts  # and what is there is known again
+    rows.write_text('{"answer": "12", "completion": [{"role": "assistant", "tool_calls": [{}]}]}\n')
+    with pytest.raises(InputError, match=r"rows.jsonl:1: field 'completion': .*the tool call"):
+        verify_file(rows, tmp_path / "other.jsonl")
+
+
 def test_rows_without_a_reference_are_told(tmp_path, caplog):
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"answer": null, "completion": "5"}\n{"answer": "5", "completion": "5"}\n')

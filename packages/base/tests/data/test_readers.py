@@ -184,17 +184,9 @@ def test_parquet_rows_are_numbered(tmp_path: Path):
         ("bytes.csv", b"q,a\n\xff,2\n", "bytes.csv: not UTF-8"),
         ("not.parquet", "q,a\n", "not.parquet: not a readable Parquet file"),
         ("notes.txt", "hello", "unknown suffix '.txt'"),
-        ("nan.jsonl", '{"q": 1}\n{"q": NaN}\n', "nan.jsonl:2: not valid JSON (NaN is not valid JSON; write null"),
-        (
-            "infinity.json",
-            '[{"q": 1},\n{"q": -Infinity}]',
-            "infinity.json:2: not valid JSON (-Infinity is not valid JSON",
-        ),
         ("large.jsonl", '{"q": 1e999}\n', "large.jsonl:1: not valid JSON (the number 1e999 is too large)"),
         ("digits.jsonl", '{"q": ' + "9" * 5000 + "}\n", "digits.jsonl:1: not valid JSON"),
         ("twice.jsonl", '{"q": 1, "a": 2, "q": 3}\n', "twice.jsonl:1: not valid JSON (the key 'q' appears twice"),
-        ("half.jsonl", '{"q": "\\ud83d"}\n', "half.jsonl:1: not valid JSON (half a character"),
-        ("half.json", '[{"q": [{"\\uDE00": 1}]}]', "half.json:1: not valid JSON (half a character"),
         ("deep.jsonl", "[" * 1_000_000, "deep.jsonl:1: not valid JSON (nested too deeply)"),
         ("deep.json", '[{"a":' * 500_000, "deep.json:1: not valid JSON (nested too deeply)"),
         ("two.jsonl", '{"q": 1} {"q": 2}\n', "two.jsonl:1: not valid JSON (more text after the value"),
@@ -207,6 +199,18 @@ def test_a_fault_names_file_and_line(tmp_path: Path, name: str, content: str | b
     with pytest.raises(InputError) as fault:
         list(read_file(path))
     assert place in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", '{"q": NaN, "a": "cut \\ud83d"}\n{"q": -Infinity, "a": [{"\\uDE00": "😀 \\ud83d\\ude00"}]}\n'),
+        ("a.json", '[{"q": NaN, "a": "cut \\ud83d"},\n{"q": -Infinity, "a": [{"\\uDE00": "😀 \\ud83d\\ude00"}]}]'),
+    ],
+)
+def test_rows_that_other_programs_write_are_read(tmp_path: Path, name: str, content: str):
+    rows = [{"q": None, "a": "cut ?"}, {"q": None, "a": [{"?": "😀 😀"}]}]
+    assert fields(write(tmp_path, name, content)) == rows
 
 
 def test_characters_written_as_two_escapes_are_read(tmp_path: Path):

@@ -12,6 +12,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, get_args
 
+from cooper_base.data.answer import Answer
 from cooper_base.data.labelled import label_of, read_rows, require, text_field
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import DataRow, check_name_of_jsonl
@@ -45,6 +46,8 @@ class VerdictCounts:
     by_gold: Counter[tuple[str, float | None]]
     why: Counter[str] = field(default_factory=Counter)
     """Why verdicts are no plain yes or no, such as `no_answer_from_server`."""
+    scored: int = 0
+    """Silent rows with a score on a scale that nobody knows; on the other silent ones there is no opinion."""
     faults: int = 0
     """Rows on which the grader raised an exception in this call."""
 
@@ -95,14 +98,15 @@ def grade_file(
 ) -> VerdictCounts:
     """Write every row of `data` with the grader's opinion to the JSONL file `out`, in order.
 
-    A row needs `completion` and, if the grader reads it, `answer` (or `reference_answer`). If it has `gold_correct` (or
-    `label`), the verdict is compared with that. The grader also sees the row's `question` and, as metadata, all its
-    fields. A rule adds `verdict` and `seconds`; `workers` threads ask it, and the work continues after the rows that
-    `out` already holds. Any other grader adds `verdict`, `score` and `why`. It gets many rows at once, and a journal
-    beside `out` keeps its opinions, so that the same call continues, and asks again where a server failed. Fields with
-    these names in `data` are called `input/verdict` and so on there. A row on which the grader raises is `unparsed`;
-    `faults_path(out)` has it with what was raised. Raises InputError before the first verdict: for a bad row, and for
-    an `out` that was made from another file or with another grader.
+    A row needs `completion`, a text or messages, and, if the grader reads it, `answer` (or `reference_answer`). If
+    it has `gold_correct` (or `label`), the verdict is compared with that. The grader also sees the row's `question`
+    and, as metadata, all its fields. A rule adds `verdict` and `seconds`; `workers` threads ask it, and the work
+    continues after the rows that `out` already holds. Any other grader adds `verdict`, `score` and `why`. It gets
+    many rows at once, and a journal beside `out` keeps its opinions, so that the same call continues, and asks
+    again where a server failed. Fields with these names in `data` are called `input/verdict` and so on there. A row
+    on which the grader raises is `unparsed`; `faults_path(out)` has it with what was raised. Raises InputError
+    before the first verdict: for a bad row, and for an `out` that was made from another file or with another
+    grader.
     """
     check_name_of_jsonl(out)
     tasks = read_rows(data, lambda row: _task(row, grader.reads_reference), ["answer and completion"])
@@ -137,6 +141,7 @@ def _grade(
             fields = {**kept, "verdict": opinion.verdict, "score": opinion.score, "why": opinion.why}
             lines.append(json.dumps(fields, ensure_ascii=False) + "\n")
             counts.by_gold[opinion.verdict, gold] += 1
+            counts.scored += opinion.verdict == "silent" and opinion.score is not None
             counts.why.update([opinion.why] if opinion.why else [])
         if progress is not None:
             progress(len(lines), len(tasks))
@@ -179,7 +184,7 @@ def _task(row: DataRow, needs_reference: bool) -> _Task:
         require(row, (name,), "answer and completion")
     require(row, ("completion",), "answer and completion" if needs_reference else "completion")
     answer = text_field(row, name) if name in row.fields else ""
-    completion = text_field(row, "completion")
+    completion = _completion(row)
     try:
         json.dumps(row.fields)
     except TypeError as error:
@@ -188,6 +193,16 @@ def _task(row: DataRow, needs_reference: bool) -> _Task:
     question = row.fields.get("question")
     problem = Problem(row.location, question if isinstance(question, str) else "", answer, metadata=row.fields)
     return problem, completion, None if gold is None else label_of(row, gold)
+
+
+def _completion(row: DataRow) -> str:
+    """The row's completion; of messages, as chats have them, the final reply."""
+    if not isinstance(messages := row.fields["completion"], list):
+        return text_field(row, "completion")
+    try:
+        return Answer.of(messages).text
+    except InputError as error:
+        raise InputError(f"{row.location}: field 'completion': {error}") from error
 
 
 def _earlier(out: Path, file: FileIO, tasks: Sequence[_Task]) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, TextIO
 
 from cooper_base.data.hub import why_silent
-from cooper_base.data.strict_json import check_values, decode_json, parse_json
+from cooper_base.data.strict_json import OF_ROWS, check_values, decode_json, parse_json
 from cooper_base.data.text import one_line
 from cooper_base.errors import InputError, MissingExtraError, no_file, with_causes
 
@@ -106,7 +106,7 @@ def _read_jsonl(path: Path, bad: Bad) -> Iterator[DataRow]:
         for location, raw in lines_of(file, path):
             try:
                 line = _decode(raw, location).strip()
-                value = parse_json(line) if line else None
+                value = parse_json(line, OF_ROWS) if line else None
             except InputError as error:
                 bad(error)
                 continue
@@ -170,7 +170,7 @@ class _Window:
         line = self.line
         while True:
             try:
-                value, end = decode_json(self._text, self.position)
+                value, end = decode_json(self._text, self.position, OF_ROWS)
                 if end < len(self._text) or not self._more():  # a number may go on
                     self.position = end
                     return value

@@ -5,15 +5,17 @@ import math
 import re
 from typing import Any
 
+from cooper_base.data.text import whole_characters
+
 MOST_VALUES = 1 << 22
 """Values in one JSON text, counted by its commas, colons and brackets: a short list in it takes 20 times its bytes."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str, decoder: json.JSONDecoder | None = None) -> Any:
     """The value of a JSON text. Raises ValueError as `decode_json` and `check_values` do, and for more text."""
     check_values(text)
-    value, end = decode_json(text, len(text) - len(text.lstrip(" \t\r\n")))
+    value, end = decode_json(text, len(text) - len(text.lstrip(" \t\r\n")), decoder)
     if text[end:].strip(" \t\r\n"):
         raise ValueError(f"more text after the value: {text[end : end + 20]!r}")
     return value
@@ -27,21 +29,19 @@ def check_values(text: str | bytes) -> None:
             raise ValueError(f"more than {MOST_VALUES} values in one")
 
 
-def decode_json(text: str, start: int) -> tuple[Any, int]:
+def decode_json(text: str, start: int, decoder: json.JSONDecoder | None = None) -> tuple[Any, int]:
     """The JSON value that starts at `start`, and the position of its end.
 
     Raises ValueError, which says why, for text that is not JSON and for nesting too deep for Python's reader. It also
-    rejects what that reader accepts: NaN, Infinity, numbers beyond float64, repeated keys and half a surrogate pair.
+    rejects what that reader accepts: numbers beyond float64, repeated keys, and NaN and Infinity but with `OF_ROWS` as
+    the decoder. Half a surrogate pair is a question mark (`whole_characters`).
     """
     try:
-        value, end = _DECODER.raw_decode(text, start)
+        value, end = (decoder or _DECODER).raw_decode(text, start)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     if _SURROGATE.search(text, start, end):
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            raise ValueError("half a character: one \\u escape of a pair without the other") from error
+        value = json.loads(whole_characters(json.dumps(value, ensure_ascii=False)))
     return value, end
 
 
@@ -66,3 +66,5 @@ def _number(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
+OF_ROWS = json.JSONDecoder(object_pairs_hook=_object, parse_constant=lambda _: None, parse_float=_number)
+"""For rows of data, which other programs write: NaN and Infinity, as Python writes them, are null."""

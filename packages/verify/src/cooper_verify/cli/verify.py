@@ -71,6 +71,9 @@ def verify(
         shown = ", ".join(f"{name} {'–' if share is None else f'{share:.4f}'}" for name, share in shares.items())
         judged = f" that the {'rule' if grader is None else 'grader'} judges" if counts.verdicts["silent"] else ""
         say(f"against gold, on {counts.with_gold} rows{judged}: {shown}")
+    if counts.scored:
+        rest = counts.verdicts["silent"] - counts.scored
+        say(f"silent, with a score that says neither right nor wrong: {counts.scored}; with no opinion: {rest}")
     if counts.why:
         say("no plain verdict: " + ", ".join(f"{why} {count}" for why, count in counts.why.most_common()))
     if counts.why[NO_ANSWER]:
