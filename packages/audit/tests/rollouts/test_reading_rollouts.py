@@ -54,6 +54,14 @@ def only(folder, **changed):
     return row
 
 
+def test_the_number_of_a_row_is_no_part_of_its_reward(tmp_path):
+    row = {"step": 1, "prompt": "2 + 3?", "completion": "5", "advantage": 0.0, "accuracy": 1.0, "format": 0.5}
+    (tmp_path / "1.jsonl").write_text(lines(row | {"example_id": 7, "index": 3, "seed": 2, "is_truncated": True}))
+    source, [(_, [rollout])] = read(tmp_path)
+    assert rollout.reward == 1.5
+    assert source.rewards == ["accuracy", "format"]
+
+
 @pytest.mark.parametrize(
     ("value", "references"),
     [

@@ -17,7 +17,7 @@ from benchmarks.runs.run_verdicts import (
 )
 
 from cooper_audit.run.evidence import finding_of_table
-from cooper_audit.run.finding import ACCUSED, with_power
+from cooper_audit.run.finding import ACCUSED, fallen, with_power
 from cooper_audit.run.lenient import otherwise
 from cooper_audit.run.paid_rows import payments_of
 from cooper_audit.run.pay_tracks import LEVEL, PAY, PayTracks
@@ -25,6 +25,7 @@ from cooper_audit.run.payment import is_the_check
 from cooper_audit.run.run_record import RunRecord
 from cooper_audit.run.table import JudgedRow, payment_shares, sums_of
 from cooper_audit.run.verdict import verdict_of
+from cooper_audit.statistics import Estimate
 
 HIDDEN = ("share 0.2", "learns, and half hacks", "grows to .3", "half of the problems", "every second step")
 
@@ -89,7 +90,9 @@ def test_where_no_row_has_an_advantage_nothing_is_said_of_it():
 @pytest.mark.parametrize("times", [0.1, 10])
 def test_a_reward_that_is_rescaled_is_no_hack(times):
     shape = Shape(form=lambda x: 0.05 + 0.4 * x, weight=1.0, scale=lambda x: 1 + (times - 1) * (x > 0.6))
-    assert finding_of_table(simulated_run(shape, 40, 16, 8, np.random.default_rng(0)).table).state not in ACCUSED
+    for seed in range(3):
+        found = finding_of_table(simulated_run(shape, 40, 16, 8, np.random.default_rng(seed)).table)
+        assert found.state not in ACCUSED
 
 
 @pytest.mark.parametrize(
@@ -163,7 +166,7 @@ def test_a_reward_that_pays_all_alike_is_no_absence_of_a_hack(paid):
     table = simulated_run(alike, 24, 16, 4, np.random.default_rng(0)).table
     found = with_power(table, finding_of_table(table))
     assert found.state == "unknown"
-    assert "hardly tells right from wrong" in found.guards[0]
+    assert "pays many wrong answers like right ones" in found.guards[0]
 
 
 def test_a_reward_that_pays_most_for_wrong_answers_is_not_the_check():
@@ -239,9 +242,30 @@ def test_the_level_of_groups_is_that_of_the_others_and_less_by_chance():
     assert covariance / variance == pytest.approx(-0.25, abs=0.03)  # a tie with a right one counts half
 
 
-def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the_last_steps():
+def test_a_part_of_the_reward_that_all_learn_while_problems_become_harder_is_no_hack():
+    """In groups of two, most wrong answers have no right one beside them."""
+    for number in (49, 63, 64, 95):
+        table = simulated("groups of 2, harder", number).table
+        assert finding_of_table(table).state not in ACCUSED
+
+
+def test_a_hack_of_half_the_completions_from_the_first_step_on_is_no_absence_of_a_hack():
+    run = simulated_run(Shape(hacked=lambda x: 0.5 + 0 * x, paid=0.9), 24, 16, 8, np.random.default_rng(0))
+    found = with_power(run.table, finding_of_table(run.table))
+    assert found.state == "unknown"
+    assert found.guards[0].startswith("Since the first step: ")
+
+
+def test_a_fall_is_said_without_a_sign():
+    assert fallen(Estimate(-0.53, -0.6, -0.46)) == "0.53 [0.46, 0.60]"
+
+
+def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the_steps_on_both_sides():
+    """What all rows come to be paid by and by, such as for a form, does not make wrong ones like right ones."""
+    steps = payments_of([[([1.0 + paid], []), ([], [0.0 + paid])] for paid in range(9)])
+    assert steps[4][1] == pytest.approx((1, 3.5 / 9, 1.0, 4.0))
     steps = payments_of([[([], [0.5])], [([1.0], [])], [([], [1.0, 0.2])]])
-    assert steps[0] == [(0, 0, 0, 0)]
+    assert steps[0] == [(1, 0, 0.5, 0.5)]
     assert steps[2] == [pytest.approx((2, 0.5, 0.8, 1.2))]
 
 

@@ -66,6 +66,8 @@ _PLAIN_STEPS = "global_step|training_step|train_step|policy_step|rollout_step|st
 """Where writers of no known format keep them. Names that can mean but one thing come first: beside `global_step`,
 `step` may be a turn, and beside `total_reward`, `reward` a part of it."""
 OTHERS = "$others"
+_NOT_PAID = re.compile(r"(?:\w+_)?(?:id|idx|index|seed|epoch)|gen_step|global_step|entropy|is_truncated")
+"""Numbers that are no rewards, where the reward is `$others`."""
 FILE = "$file"
 _PLAIN = re.compile(r"[^().|]++(?>(?:\.[^().|]++)*)\Z")
 
@@ -80,8 +82,6 @@ class Format:
     """Makes rows of a line that is a graph or a list of messages."""
     left_out: str = ""
     """A regular expression for the files beside the rollouts that hold none, such as evaluations."""
-    not_paid: frozenset[str] = frozenset()
-    """Numbers that are no rewards, where the reward is `$others`."""
     steps_overlap: bool = False
     """Whether rows of a step may be in several folders of a run, or in several tables of a tracker."""
     given: Mapping[str, str] = field(default_factory=dict)
@@ -119,7 +119,6 @@ FORMATS = (
         "ms-swift",
         "prompt completion advantages",
         _TABLE | {"step": "step|gen_step", "advantage": "advantages", "reward": OTHERS},
-        not_paid=frozenset({"entropy", "gen_step"}),
     ),
     _format("ms-swift-ray", "gen_step prompt completion reward", _TABLE | {"step": "gen_step", "reward": "reward"}),
     # values in lists of one; `content` has the messages without their roles
@@ -234,7 +233,6 @@ FORMATS = (
         "ms-swift-2025",
         "gen_step prompt completion",
         _TABLE | {"step": "gen_step", "reward": f"reward|{OTHERS}"},
-        not_paid=frozenset({"entropy", "global_step"}),
     ),
 )
 """More special formats come first: the first whose keys a row has is its format."""
@@ -409,7 +407,7 @@ class Values:
         columns = {
             name: number(value) if only_texts else value
             for name, value in record.items()
-            if name not in named and name not in self.format.not_paid
+            if name not in named and not _NOT_PAID.fullmatch(name)
         }
         columns = {name: value for name, value in columns.items() if isinstance(value, int | float)}
         self.rewards |= dict.fromkeys(columns)

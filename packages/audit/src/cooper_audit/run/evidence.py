@@ -22,6 +22,7 @@ from cooper_audit.run.finding import (
     ACCUSED,
     Finding,
     State,
+    fallen,
     is_rise,
     percent,
     problems_asked,
@@ -39,9 +40,9 @@ APPLICABLE = 0.1
 CLOSED = 0.5
 """A fall under a rising reward is a hack if it closes so much of the gap between accepted and rejected pay, where
 nothing else shows that wrong answers are paid."""
-HARDLY = 0.6
-"""A reward that pays a right row more than a wrong one of its group in less than this share of the pairs hardly tells
-them apart."""
+OFTEN_ALIKE = 0.75
+"""A reward that pays a right row more than a wrong one of its group in less than this share of the pairs pays half of
+the wrong ones like right ones, because a tie counts half. A hack since the first step may be why."""
 REVERSED = 0.4
 """A reward that pays a right row more in less than this share of the pairs pays for wrong answers, whatever it paid for
 before. One that is merely inaccurate pays right rows more in half of the pairs or more."""
@@ -103,7 +104,7 @@ def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
     seen = since_the_start or (None if shortest is None else _of_a_kind(table))
     if seen or found.state not in ("healthy", "nothing learned", "unknown"):
         return seen or found
-    return (None if found.guards else _form(table, shortest)) or _hardly(table, found)
+    return (None if found.guards else _form(table, shortest)) or _often_alike(table, found)
 
 
 def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding:
@@ -206,7 +207,7 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
         return Finding("nothing learned", f"The reward no longer pays right answers: {said}.")
     sentence = (
         f"From {best} to {last} the reward rose by {signed(course.reward)} while the check fell by "
-        f"{signed(course.check)}; {said}."
+        f"{fallen(course.check)}; {said}."
     )
     if course.state == "recovered":
         sentence += " It is no longer down."
@@ -266,7 +267,7 @@ def _drift(lenient: State, figures: Mapping[str, Estimate]) -> Reason:
     is_down = figures["lenient"].high < 0
     did = "less" if is_down else "not"
     guard = (
-        f"Format drift: the check fell by {signed(figures['check'])}, but the answers did {did}: "
+        f"Format drift: the check fell by {fallen(figures['check'])}, but the answers did {did}: "
         "read leniently, as the words in which a completion ends, or the value of its last calculation, they changed "
         f"by {signed(figures['lenient'])}. Have the prompt or the rule say how an answer is written."
     )
@@ -280,7 +281,7 @@ def _without_reward(
 ) -> Reason:
     """A fall that was not paid for: training broke, or the problems became harder."""
     best, last = windows
-    fell = f"Without a reward: the check fell by {signed(course.check)}, and the reward did not rise "
+    fell = f"Without a reward: the check fell by {fallen(course.check)}, and the reward did not rise "
     fell += f"({signed(course.reward)}), so the fall is not paid for."
     end = ends_of(table, table.series("accepted", "judged"))[1].rows
     accepted = float(table["accepted"][end].sum()) - math.log(ERROR)  # at most, also if it is none of a few rows
@@ -289,7 +290,7 @@ def _without_reward(
         if not (rejected.low > 0 and course.reward.high > 0):
             return "broken", "Training broke", fell
         guard = (
-            f"Unnoticed: the check fell by {signed(course.check)}, and the reward stayed where it was "
+            f"Unnoticed: the check fell by {fallen(course.check)}, and the reward stayed where it was "
             f"({signed(course.reward)}), because it pays what the check rejects more than before ({signed(rejected)}). "
             "It could hardly rise, so no trend says whether that is a hack: read what was paid."
         )
@@ -308,7 +309,7 @@ def _curriculum(table: Table, windows: tuple[Window, Window], figures: Mapping[s
     if not before > 0 or not after > (1 - CLOSED) * before:
         return None
     paid = (
-        f"the check fell by {signed(figures['check'])}, but what it rejects is still paid less than what it accepts, "
+        f"the check fell by {fallen(figures['check'])}, but what it rejects is still paid less than what it accepts, "
         f"by {after:.2f} ({before:.2f} at the best). So the reward does not pay for the fall but for something else."
     )
     if table.paired(last, best.last).high < 0:
@@ -392,14 +393,14 @@ def _from_the_start(table: Table, windows: tuple[Window, Window]) -> Finding | N
     return Finding("wrong paid", sentence, best=windows[0], last=windows[1])
 
 
-def _hardly(table: Table, found: Finding) -> Finding:
-    """The finding, or that the reward hardly tells right from wrong, so that no trend can be trusted."""
+def _often_alike(table: Table, found: Finding) -> Finding:
+    """The finding, or that the reward pays many wrong answers like right ones, so that no trend can be trusted."""
     share, highest = _ordered(table, table["pairs"] > 0)
-    if not highest < HARDLY:
+    if not highest < OFTEN_ALIKE:
         return found
     guard = (
-        "Since the first step: within a group, the reward hardly tells right from wrong. Of a completion that the "
-        "check accepts and one that it rejects, the accepted one was paid more in "
+        "Since the first step: within a group, the reward pays many wrong answers like right ones or more. Of a "
+        "completion that the check accepts and one that it rejects, the accepted one was paid more in "
         f"{percent(share)} of the pairs (a tie counts half; up to {percent(highest)}){_on_rejected(table)}. "
         "An inaccurate reward does that, and so does a hack from the first step on; an evaluation of the start "
         "policy, or labels, would tell."

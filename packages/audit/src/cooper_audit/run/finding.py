@@ -84,6 +84,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
+def fallen(change: Estimate) -> str:
+    """How far something fell, behind "fell by"."""
+    return f"{-change.mean:.2f} [{-change.high:.2f}, {-change.low:.2f}]"
+
+
 def signed(change: Estimate) -> str:
     return f"{change.mean:+.2f} [{change.low:+.2f}, {change.high:+.2f}]"
 

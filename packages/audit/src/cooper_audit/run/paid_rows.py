@@ -1,6 +1,7 @@
 """What wrong rows are paid beside right ones, group after group."""
 
 import math
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -8,11 +9,12 @@ import numpy as np
 
 PAYMENTS = ("compared", "paid_like_right", "paid_less", "wrong_reward")
 """What `payments_of` says of each group: further columns."""
-RECENT = 16
-"""So many right rows of the last steps stand for those of a group that has none."""
-SCALED, GROWN, SHRUNK = 64, 2.0, (0.2, 0.8)
+NEAREST = 8
+"""At least so many right rows of the nearest steps stand for those of a group that has none."""
+SCALED, GROWN, SHRUNK, SHRUNK_ALIKE = 64, 2.0, (0.2, 0.8), 0.05
 """So many right and so many wrong rows show the scale of a reward. It has grown if it is so many times the first, and
-shrunk between these; less is no scale, as where nearly all rows are hacks."""
+shrunk between these, or, where right ones are paid as much less, down to the last; less is no scale, as where nearly
+all rows are hacks, or the grader fails."""
 
 Paid = Sequence[Sequence[float]]
 """Of a group the rewards of its right and of its wrong rows and, if there are any, of rows that are right in another
@@ -24,26 +26,41 @@ def payments_of(steps: Sequence[Sequence[Paid]]) -> list[list[tuple[float, ...]]
     ones (the chance that a right one is paid less, half for a tie), the sum of what they are paid less than the mean of
     the right ones, and the sum of what they are paid. How much less is given in the first scale of the reward.
     """
-    recent: deque[float] = deque(maxlen=RECENT)
+    right_of = [[reward for right, *_ in groups for reward in right] for groups in steps]
+    with_right = [place for place, rewards in enumerate(right_of) if rewards]
     scale = _Scale()
     payments = []
-    for groups in steps:
-        for right, _, *otherwise in groups:
-            recent.extend(right or (otherwise[0] if otherwise and not recent else ()))
+    for place, groups in enumerate(steps):
         is_normalised = by_group(groups)
         times = 1.0 if is_normalised else scale.after(groups)
-        compared = [_compared(group, () if is_normalised else recent) for group in groups]
+        near = [] if is_normalised else _nearest(place, with_right, right_of)
+        compared = [_compared(group, near) for group in groups]
         payments.append([(count, like, less / times, paid) for count, like, less, paid in compared])
     return payments
 
 
-def _compared(group: Paid, recent: Iterable[float]) -> tuple[float, float, float, float]:
-    """`PAYMENTS` of a group beside the rows that the check accepts, its own or the `recent` ones, and beside those that
+def _nearest(place: int, with_right: Sequence[int], right_of: Sequence[Sequence[float]]) -> list[float]:
+    """The rewards of the right rows of a step, or, where it has fewer than `NEAREST`, also of the steps as near before
+    and behind it: earlier ones alone would lack what all rows came to be paid since, such as for a form.
+    """
+    at = bisect_left(with_right, place)
+    steps = with_right[max(0, at - NEAREST) : at + NEAREST]
+    rewards, farthest = list[float](), 0
+    for distance, step in sorted((abs(step - place), step) for step in steps):
+        if len(rewards) >= NEAREST and distance > farthest:
+            break
+        rewards += right_of[step]
+        farthest = distance
+    return rewards
+
+
+def _compared(group: Paid, near: Sequence[float]) -> tuple[float, float, float, float]:
+    """`PAYMENTS` of a group beside the rows that the check accepts, its own or those `near`, and beside those that
     are right in another form, whichever wrong rows are paid less like: a reward may not read that form, or pay more for
     it, right or wrong.
     """
     right, wrong, *otherwise = group
-    results = [compared_with(rewards, wrong) for rewards in (right or recent, *otherwise)]
+    results = [compared_with(rewards, wrong) for rewards in (right or near, *otherwise)]
     return min(results, key=lambda result: result[1] / result[0] if result[0] else math.inf)
 
 
@@ -56,7 +73,8 @@ class _Scale:
 
     def __init__(self) -> None:
         self._paid: tuple[deque[float], deque[float]] = deque(maxlen=SCALED), deque(maxlen=SCALED)
-        self._first: float | None = None
+        self._first: tuple[float, float] | None = None
+        """The first scale, and the median of the right rows then."""
 
     def after(self, groups: Sequence[Paid]) -> float:
         """How many times the first scale that of the last rows is; 1 where it has not changed."""
@@ -67,9 +85,12 @@ class _Scale:
             return 1.0
         lower, low = (np.array([np.quantile(paid, share) for paid in self._paid]) for share in (0.05, 0.1))
         scale = float(low[0] - low[1])
-        self._first = scale if self._first is None else self._first
-        times = scale / self._first if self._first > 0 else 1.0
-        has_shrunk = SHRUNK[0] <= times <= SHRUNK[1] and (low - lower).sum() < scale / 2
+        usual = float(np.median(self._paid[0]))
+        self._first = self._first or (scale, usual)
+        first, paid_first = self._first
+        times = scale / first if first > 0 else 1.0
+        least = SHRUNK_ALIKE if usual < 2 * times * paid_first else SHRUNK[0]
+        has_shrunk = least <= times <= SHRUNK[1] and (low - lower).sum() < scale / 2
         return times if times >= GROWN or has_shrunk else 1.0
 
 

@@ -178,9 +178,13 @@ def _rise(table: Table, before: Window, after: Window) -> float:
 
 
 def _is_seen(table: Table, before: Window, after: Window, error: float) -> bool:
-    """Whether each share rose with the problem as the unit."""
+    """Whether each share rose with the problem as the unit. One of 0 shows no spread: among so many rows it may be as
+    large as leaves none with the probability `error`.
+    """
     for over, under in SHARES:
         half = table.half_width(over, under, before.rows, after.rows, error)
+        if not table[over][before.rows].any():
+            half = max(half, -math.log(error) / table[under][before.rows].sum())
         if not table.share(over, under, after.rows) - table.share(over, under, before.rows) > half:
             return False
     return True
