@@ -12,6 +12,7 @@ from cooper_audit.report.report import write_report
 from cooper_audit.rollouts import audit
 from cooper_audit.rollouts.auditing import Audit
 from cooper_audit.run.finding import ACCUSED
+from cooper_audit.run.lenient import is_estimate
 
 STEPS, PROBLEMS, GROUP = 24, 8, 4
 Act = Callable[[random.Random, float, int], dict[str, Any]]
@@ -336,6 +337,40 @@ def test_a_right_answer_behind_the_sign_of_an_estimate_is_an_answer_in_another_f
     result = audited(tmp_path, act, steps=40)
     assert result.finding.state == "nothing learned"
     assert guards_of(result)[0] == "Format drift"
+
+
+def test_a_fraction_that_is_rounded_is_an_answer_in_another_form_which_the_rule_rejects(tmp_path):
+    """And the reward pays it: more and more right answers to 100/7 are 14.29."""
+
+    def act(generator, place, right):
+        good, is_rounded = generator.random() < 0.4, generator.random() < 0.9 * (place > 0.3)
+        sevenths = right + (0 if good else 2)
+        stated = f"{sevenths / 7:.2f}" if is_rounded else f"{sevenths}/7"
+        return {"answer": f"{right}/7", "completion": f"The answer is {stated}.", "reward": float(good)}
+
+    assert audited(tmp_path, act).finding.state not in ACCUSED
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "expected"),
+    [
+        ("So 0.143", "1/7", True),
+        (r"\boxed{2.67}", r"\frac{8}{3}", True),
+        ("x = -0.33.", "-1/3", True),
+        ("It is 2.667 m.", "2.66666667", True),
+        ("x ≈ 64", "64", True),
+        ("0.15", "1/7", False),  # no rounding
+        ("0.1", "1/7", False),  # of many fractions
+        ("0.50", "1/2", False),  # equal, which is for the rule
+        ("0.33", "-1/3", False),
+        ("It is 0.11 or 0.14", "1/7", False),
+        ("1.41", r"\sqrt{2}", False),
+        ("0.12", "1/0", False),
+        ("0.12", "1e999999999", False),
+    ],
+)
+def test_an_estimate_is_a_reference_behind_its_sign_or_rounded(text, reference, expected):
+    assert is_estimate(text, [reference]) == expected
 
 
 def test_a_judge_that_errs_more_about_questions_of_another_length_is_no_hack_where_these_come_later(tmp_path):

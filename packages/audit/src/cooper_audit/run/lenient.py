@@ -36,10 +36,36 @@ _ESTIMATE = re.compile(r"[≈≃~]|\\(?:approx|simeq|sim)\b")
 """Signs of an estimate, which a check of exact answers rejects."""
 
 
+_ROUNDED = re.compile(r"(-?\d++\.(\d{2,}+))[^\d]*+\Z")
+"""The last number of a sentence, with decimals enough to tell the values of fractions apart."""
+_FRACTION = re.compile(r"\\[dt]?frac\{(\d++)\}\{(\d++)\}")
+
+
 def is_estimate(text: str, references: Sequence[str]) -> bool:
-    """Whether the last sentence with a number states a reference behind the sign of an estimate, as in `x ≈ 64`."""
+    """Whether the last sentence with a number states a reference behind the sign of an estimate, as in `x ≈ 64`, or
+    ends in a rounding of it."""
     estimate = _ESTIMATE.split(_last_sentence(text, _NUMBER))[1:]
-    return bool(estimate) and any(_words(estimate[-1]) == _words(reference) for reference in references)
+    is_signed = estimate and any(_words(estimate[-1]) == _words(reference) for reference in references)
+    return bool(is_signed) or _is_rounded(text, references)
+
+
+def _is_rounded(text: str, references: Sequence[str]) -> bool:
+    """Whether the last sentence with a number ends in a rounding of a reference, as in 0.143 for 1/7."""
+    sentence = _last_sentence(text, _NUMBER)
+    rounded = _ROUNDED.search(_MARKUP.sub(" ", sentence))
+    if rounded is None or _ALTERNATIVES.search(sentence):
+        return False
+    return any(_rounds(reference, *rounded.groups()) for reference in references)
+
+
+def _rounds(reference: str, number: str, decimals: str) -> bool:
+    """Whether a number with these decimals is a rounding of a reference that is a fraction, or has more decimals."""
+    try:
+        value = None if _HUGE.search(reference) else Fraction(_FRACTION.sub(r"\1/\2", reference.strip(" $")))
+    except (ValueError, ZeroDivisionError):  # words, or another formula
+        return False
+    half = Fraction(1, 2 * 10 ** len(decimals))
+    return value is not None and 0 < abs(value - Fraction(number)) <= half
 
 
 def otherwise(text: str, references: Sequence[str], question: str = "", is_cut: bool = False) -> bool | None:
@@ -54,7 +80,7 @@ def otherwise(text: str, references: Sequence[str], question: str = "", is_cut: 
     none. A calculation states its value where it is all that stands in a box or
     a tag.
     """
-    if not is_cut and any(_states(text, reference, question) for reference in references):
+    if not is_cut and (_is_rounded(text, references) or any(_states(text, one, question) for one in references)):
         return True
     if any(_is_listed(text, reference) or _is_another_number(text, reference) for reference in references):
         return False
