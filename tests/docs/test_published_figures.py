@@ -292,6 +292,21 @@ def test_what_cooper_gains_over_the_rule_and_a_fixed_model_is_that_of_the_saved_
     assert phrase.replace("-", "−") in page(name)
 
 
+def test_what_a_better_planting_changes_is_that_of_the_saved_runs():
+    runs_of_table = runs("cotraining-A-report")
+    golds = {(run["design"], run["hole"], run["planting"]): run["gold_end"] for run in runs_of_table}
+    again = {(run["design"], run["hole"], run["planting"]): run for run in runs("cotraining-A-replanted")}
+    assert {run["verdict"] for run in again.values()} == {"healthy"}
+    means = [
+        mean(of[design, *place] - golds["cooper", *place] for name, *place in again if name == design)
+        for of in ({key: run["gold_end"] for key, run in again.items()}, golds)
+        for design in ("prime", "prime_frozen", "rule_then_implicit")
+    ]
+    phrase = "PRIME ends {:.3f}, without learning {:.3f}, `rule_then_implicit` {:.3f}; "
+    phrase += "in the table {:.3f}, {:.3f} and {:.3f}"
+    assert phrase.format(*means).replace("-", "−") in page("docs/co-training-measured.md")
+
+
 def test_gold_of_a_hole_in_the_policys_own_words_is_that_of_the_saved_runs():
     saved = {(run["design"], run["hole"]): run for run in runs("cotraining-A-sampled")}
     table = (
