@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from cooper_verify.rules.counted_nouns import is_counted, plural
 from cooper_verify.rules.everyday_words import is_thing, is_time
+from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.question import WORDS, Question, asked_part
 from cooper_verify.rules.word_forms import form_of
 
@@ -19,20 +20,25 @@ _FUNCTION_OF_NAME = (
 )
 """A function of a name: `\\sin 2x`, `\\log_2 x`, `|z|`."""
 is_function_of_name = re.compile(_FUNCTION_OF_NAME).fullmatch
+_IS = words_of("verb")
 _FUNCTION_OF = re.compile(rf"(?:\A|[,;:$\n\s])({_FUNCTION_OF_NAME})\s*&?=[\s$]*\Z")
 _RANK = re.compile(r"\A[\s$^{}\\]*(?:(?:text|mathrm)\{)?(?:st|nd|rd|th)\b[\s$}]*(?:([a-z]+)\b)?}?")
 """Behind a figure: "th floor"."""
 _NAMED = re.compile(
     rf"(?:\A|[,;:$\n]|\\[(\[]|[^\W\d_]{{2}}\s)\s*(?:(?P<left>{_PIECE}(?>(?:\s*{_PIECE})*))\s*&?="
-    rf"|(?P<call>{_CALL})\s*\$?\s(?:is|equals)|(?:length|measure)\sof\s\$?(?P<points>[A-Z]{{2,3}})\$?\s(?:is|equals))[\s$]*\Z"
+    rf"|(?P<call>{_CALL})\s*\$?\s{_IS}|(?:length|measure)\sof\s\$?(?P<points>[A-Z]{{2,3}})\$?\s{_IS})[\s$]*\Z"
+    rf"|(?<![\w'\u2019-])(?P<letter>[A-Za-z])\$?\s{_IS}[\s$]*\Z"
 )
 """What a value is the value of: a name or a formula in front of it."""
+_IS_AT_END = re.compile(rf"(?:=|{_IS})[\s$]*\Z")
 _SPACES = re.compile(r"(\\[A-Za-z]+\s(?=[A-Za-z]))|\s")
 """Spaces, of which one behind a command ends it."""
 _RATIO_OF = re.compile(r"\bratio\sof\s([^.,;:?\d]{1,40}?)\sto\s([^.,;:?\d]{1,40}?)(?=\s(?:is|are|was|in)\b|[.,;:?]|\Z)")
 _NAMED_CHARS = 80
 _ASKED_VERB = (
-    r"\b(?:find|determine|compute|calculate|evaluate|solve for|value of|is)\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?"
+    rf"(?:\b(?:find|determine|compute|calculate|evaluate|solve for|(?:value|valeur|valore?|wert) (?:of|d[eio]|von)|trouve[rz]?"
+    rf"|berechne|bestimme|calcul[ae]r?|hall[ae]|encuentr[ae]|encontre|determin[ae]|trova|найдите|найти|значение)|{_IS})"
+    r"\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?"
 )
 _ASKED_NAME = re.compile(rf"{_ASKED_VERB}((?!a\s[a-z])[a-z]|{_CALL})\$?(?=[.,?]|\s(?!\s?[-+*/^=])|\Z)")
 _ASKED_ALSO = re.compile(r"(?<![a-z])[a-z]\$?,?\s(?:and|or)\s\$?[a-z](?![a-z])")
@@ -56,7 +62,7 @@ def is_only_asked(name: str, question: str) -> bool:
 def names_of_value(before: str, texts: Sequence[str]) -> list[str]:
     """What an answer says that its value is the value of: `x`, `f(2)`, `2x`."""
     near = before[-_NAMED_CHARS:]
-    found = [_NAMED.search(near)] if near.rstrip(" \n$").endswith(("=", "is", "equals")) else []
+    found = [_NAMED.search(near)] if _IS_AT_END.search(near) else []
     found += (
         [_NAMED.search(texts[0][: texts[0].index("=") + 1])] if len(texts) == 1 and texts[0].count("=") == 1 else []
     )

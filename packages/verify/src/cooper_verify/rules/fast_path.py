@@ -29,6 +29,7 @@ from cooper_verify.rules.units import measures, unit_of, with_colons, with_kelvi
 from cooper_verify.rules.values.chemistry import are_same_formula, chemical
 from cooper_verify.rules.values.collection import read_division
 from cooper_verify.rules.values.expression import Symbolic
+from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.reading import (
     answer_readings,
     doubtful_readings,
@@ -127,7 +128,7 @@ def _is_formula(text: str) -> bool:
     if _WORD.fullmatch(text.strip("()[]{} ")):
         return text == "pi" or (len({*text}) == len(text) and {*text} <= {*"xyz"})  # xy, a product
     words = [word for word in _WORD.findall(symbols) if not (word in FUNCTION_NAMES or DIFFERENTIAL.fullmatch(word))]
-    if any(map(_NO_PRODUCT.fullmatch, words)):
+    if any(map(_NO_PRODUCT.fullmatch, words)) and formula(text) is None:
         return False
     # Letters in a row are a product of variables next to an operator or, in lower case, after a number: 2xy.
     return bool(_OPERATOR.search(text)) or {*words} <= {w for w in _FACTORS.findall(symbols) if w.islower()}

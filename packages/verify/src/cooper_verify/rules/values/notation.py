@@ -46,6 +46,8 @@ _CONNECTIVE = re.compile(
 _BETWEEN_SOLUTIONS = re.compile(r"\\q?quad\s*\\text\s*\{[\s,;]{0,6}and[\s,;]{0,6}\}\s*\\q?quad")
 _DOUBLED = re.compile(r"\\\\(?=[A-Za-z])")
 """LaTeX that went through JSON once too often."""
+_ROW_END = re.compile(r"\\\\\s?\[\s?-?[\d.]{1,5}\s?[a-z]{2}\s?\]")
+"""The end of a row of a matrix with the space behind it."""
 _QUADS = re.compile(r"[,;]?\s?\\q?quad(?![A-Za-z])[\s,;]{0,6}")
 _RELATION = re.compile(r"[<>=]|\\[lg]e")
 _LOGIC = re.compile(r"\\(lor|vee|land|wedge)(?![A-Za-z])")
@@ -76,7 +78,7 @@ _OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8" + CASES_OPEN, ")]}" + SET_CLOSE + "\
 def prepared(text: str) -> str:
     """The text in the notation of the readers."""
     text = " ".join(text.split())
-    text = text.replace(" & ", "&") if r"\begin" in text else _DOUBLED.sub(r"\\", text)
+    text = _ROW_END.sub(r"\\\\", text.replace(" & ", "&")) if r"\begin" in text else _DOUBLED.sub(r"\\", text)
     text = _PAIR.sub(lambda pair: pair.group().replace(",", ", "), text)
     if (single := _ONE_TEXT.fullmatch(text)) and (
         re.search(r"\d", single[1]) or len(single[1]) < 4 or spelled_number(single[1]) is not None

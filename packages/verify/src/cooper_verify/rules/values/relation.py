@@ -259,10 +259,14 @@ def compare_systems(reference: System, answer: System, compare: Compare) -> Verd
     return verdict
 
 
+_POLAR = ["r", "\\rho", "\\theta", "\\varphi", "\\phi", "z"]
+"""Names of coordinates whose order is not that of the alphabet."""
+
+
 def compare_system_and_values(reference: Any, answer: Any, compare: Compare) -> Verdict:
     """The verdict where one side has no names: its values are in the order of the names, or it takes a reader."""
     system = reference if isinstance(reference, System) else answer
-    if len({part.name[0] for part in system.parts}) == 1:  # x_1 and x_2
+    if len({part.name.partition("_")[0] for part in system.parts}) == 1:  # x_1 and x_2
         values = Several(tuple(part.value for part in system.parts), "list")
         other = answer if system is reference else reference
         if isinstance(other, Several):
@@ -271,8 +275,9 @@ def compare_system_and_values(reference: Any, answer: Any, compare: Compare) -> 
     other = answer if system is reference else reference
     if isinstance(other, System) or (isinstance(other, Several) and other.form != "list"):
         return "unparsed"
-    if order != sorted(order) and isinstance(other, Tuple):  # y = 3, x = 5 is the point (5, 3), if any
-        inner = replace(system, parts=tuple(sorted(system.parts, key=lambda part: part.name)))
+    usual = sorted(order, key=_POLAR.index if {*order} <= {*_POLAR} else None)
+    if order != usual and isinstance(other, Tuple):  # y = 3, x = 5 is the point (5, 3), if any
+        inner = replace(system, parts=tuple(sorted(system.parts, key=lambda part: usual.index(part.name))))
         sides = (inner, other) if system is reference else (other, inner)
         return "correct" if compare_system_and_values(*sides, compare) == "correct" else "unparsed"
     bare = [part.value for part in system.parts]

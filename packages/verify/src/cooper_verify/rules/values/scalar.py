@@ -453,17 +453,12 @@ def _read_angle(text: str) -> Scalar | None:
 
 
 def read_parts(text: str) -> Scalar | None:
-    """A quantity in several units of one kind, the largest first: "5 ft 6 in", "1 hour and 30 minutes"."""
+    """A quantity in several units of one kind, the largest first: "5 ft 6 in", "one hour and thirty minutes"."""
     if angle := _read_angle(text):
         return angle
-    if not _TWO_NUMBERS.search(text):
-        return None
     text = _HOURS.sub(r"\1 h \2 min", _FEET.sub(r"\1 ft \2 in", TEXT_COMMAND.sub(r"\1", text)))
-    parts, position = [], 0
-    while part := _PART.match(text, position):
-        parts.append(part.group())
-        position = _BETWEEN_PARTS.match(text, part.end()).end()  # pyright: ignore[reportOptionalMemberAccess]
-    if len(parts) < 2 or text[position:].strip(" ."):
+    parts = text.split(" and ") if _SPELLED.fullmatch(text) else _parts_in_figures(text)
+    if len(parts) < 2:
         return None
     scalars = [read_scalar(part) for part in parts]
     first = scalars[0].unit if scalars[0] else NO_UNIT
@@ -477,5 +472,13 @@ def read_parts(text: str) -> Scalar | None:
         if previous is not None and (size >= previous or value * size >= previous):
             return None
         total, previous = total + value * size, size
-    unit = " ".join(re.findall(r"[^\W\d_]+|[$\u20ac\u00a3]", parts[0]))
-    return Scalar(text, number(total), True, f"1 {unit}".replace("1 $", "$1"))
+    return Scalar(text, number(total), True, scalars[0].measured) if scalars[0] else None
+
+
+def _parts_in_figures(text: str) -> list[str]:
+    """The parts of a quantity in several units; none if it is no such quantity as a whole."""
+    parts, position = [], 0
+    while _TWO_NUMBERS.search(text) and (part := _PART.match(text, position)):
+        parts.append(part.group())
+        position = _BETWEEN_PARTS.match(text, part.end()).end()  # pyright: ignore[reportOptionalMemberAccess]
+    return [] if text[position:].strip(" .") else parts

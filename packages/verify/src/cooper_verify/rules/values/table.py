@@ -129,6 +129,12 @@ def _differ(comparison: Comparison, one: Any, other: Any) -> Verdict:
     return "wrong"
 
 
+def _none_or_named(comparison: Comparison, one: Any, other: Any) -> Verdict:
+    """Whatever name it has, a value is not none: `x = 3`, unlike `A \\cap B = \\emptyset`."""
+    sides = [side.value if isinstance(side, Named) else [side] for side in (one, other)]
+    return comparison(*sides)
+
+
 def _none_or_number(comparison: Comparison, one: Any, other: Any) -> Verdict:
     none, value = (one, other) if isinstance(one, Empty) else (other, one)
     return "unparsed" if constant(value.tree) == 0 and not none.is_undefined else "wrong"  # "none" may count
@@ -159,7 +165,8 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (Empty, Empty): lambda comparison, one, other: "correct" if one == other else "unparsed",
     **{(Named, kind): _without_name for kind in (Scalar, Several, Tuple, Ratio, Region, Matrix, Piecewise)},
     (Empty, Scalar): _none_or_number,
-    **{(Empty, kind): _differ for kind in (Several, Tuple, Region, Named, System)},
+    (Empty, Named): _none_or_named,
+    **{(Empty, kind): _differ for kind in (Several, Tuple, Region, System)},
 }
 TABLE |= {(other, one): compare for (one, other), compare in TABLE.items() if one is not other}
 """The comparison of a reference's type with an answer's. It is the same in both directions."""
