@@ -21,13 +21,14 @@ _FUNCTION_OF_NAME = (
 """A function of a name: `\\sin 2x`, `\\log_2 x`, `|z|`."""
 is_function_of_name = re.compile(_FUNCTION_OF_NAME).fullmatch
 _IS = words_of("verb")
+_VALUE_OF = r"(?:\b(?:value|valeur|valore?|wert) (?:of|d[eio]|von)|значение)"
 _FUNCTION_OF = re.compile(rf"(?:\A|[,;:$\n\s])({_FUNCTION_OF_NAME})\s*&?=[\s$]*\Z")
 _RANK = re.compile(r"\A[\s$^{}\\]*(?:(?:text|mathrm)\{)?(?:st|nd|rd|th)\b[\s$}]*(?:([a-z]+)\b)?}?")
 """Behind a figure: "th floor"."""
 _NAMED = re.compile(
     rf"(?:\A|[,;:$\n]|\\[(\[]|[^\W\d_]{{2}}\s)\s*(?:(?P<left>{_PIECE}(?>(?:\s*{_PIECE})*))\s*&?="
     rf"|(?P<call>{_CALL})\s*\$?\s{_IS}|(?:length|measure)\sof\s\$?(?P<points>[A-Z]{{2,3}})\$?\s{_IS})[\s$]*\Z"
-    rf"|(?<![\w'\u2019-])(?P<letter>[A-Za-z])\$?\s{_IS}[\s$]*\Z"
+    rf"|(?i:\A|[.:;\n]|{words_of('conclusion')}|{_VALUE_OF})[\s,$]*(?P<letter>[A-Za-z])\$?\s{_IS}[\s$]*\Z"
 )
 """What a value is the value of: a name or a formula in front of it."""
 _IS_AT_END = re.compile(rf"(?:=|{_IS})[\s$]*\Z")
@@ -36,8 +37,8 @@ _SPACES = re.compile(r"(\\[A-Za-z]+\s(?=[A-Za-z]))|\s")
 _RATIO_OF = re.compile(r"\bratio\sof\s([^.,;:?\d]{1,40}?)\sto\s([^.,;:?\d]{1,40}?)(?=\s(?:is|are|was|in)\b|[.,;:?]|\Z)")
 _NAMED_CHARS = 80
 _ASKED_VERB = (
-    rf"(?:\b(?:find|determine|compute|calculate|evaluate|solve for|(?:value|valeur|valore?|wert) (?:of|d[eio]|von)|trouve[rz]?"
-    rf"|berechne|bestimme|calcul[ae]r?|hall[ae]|encuentr[ae]|encontre|determin[ae]|trova|найдите|найти|значение)|{_IS})"
+    rf"(?:\b(?:find|determine|compute|calculate|evaluate|solve for|trouve[rz]?|berechne|bestimme|calcul[ae]r?|hall[ae]"
+    rf"|encuentr[ae]|encontre|determin[ae]|trova|найдите|найти)|{_VALUE_OF}|{_IS})"
     r"\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?"
 )
 _ASKED_NAME = re.compile(rf"{_ASKED_VERB}((?!a\s[a-z])[a-z]|{_CALL})\$?(?=[.,?]|\s(?!\s?[-+*/^=])|\Z)")

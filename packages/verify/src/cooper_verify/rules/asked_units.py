@@ -131,5 +131,6 @@ def may_count(thing: str, asked: str, question: str) -> bool:
     is_kind = not {*map(form_of, kinds)}.isdisjoint(map(form_of, words))
     if qualities and kinds and not is_kind and all(is_quality(kind) or says(question, kind) for kind in kinds):
         return False
-    others = WORDS.findall(_SO_MANY.sub(" ", asked))
-    return any(own.endswith(form_of(word)) for word in (*counted, *others))  # "watermelons"
+    forms = [*map(form_of, (*counted, *WORDS.findall(_SO_MANY.sub(" ", asked))))]
+    is_declined = not own.isascii() and any(own[:4] == form[:4] for form in forms)  # "яблок", "яблока"
+    return is_declined or any(map(own.endswith, forms))  # "watermelons"
