@@ -100,7 +100,7 @@ def ranks(behind: str) -> list[str]:
 def without_rank(text: str, asked: str) -> str:
     """The number of an ordinal for whose place a question asks: 12 for "12th floor", "on which floor"."""
     figures = text[: len(text) - len(text.lstrip("0123456789"))]
-    found = _RANK.fullmatch(text[len(figures) :]) if figures else None
+    found = _RANK.fullmatch(text[len(figures) :].casefold()) if figures else None
     return figures if found and asks_rank(found[1] or "", asked) else text
 
 

@@ -16,7 +16,7 @@ _ASKED_UNIT = re.compile(
 _SO_MANY = re.compile(r"\b\d[\d,]*\s(?:[a-z-]+\s)?[a-z]+")
 """Things whose number the question gives."""
 _ASKED_THING = re.compile(
-    r"\b(?:how many|number of|combien d(?:e\s|['\u2019])|wie viele|cu[a\u00e1]nt[oa]s|quant(?:[oa]s|[ie])|\u0441\u043a\u043e\u043b\u044c\u043a\u043e)\s*"
+    r"\b(?:how many|number of|combien d(?:e\s|['\u2019])|wie viele|cu[aá]nt[oa]s|quant(?:[oa]s|[ie])|сколько)\s*"
     r"((?:[^\W\d_][^\W_-]*+(?:-[^\W_]++)*\s?){1,4})"
 )
 _SYMBOLS = {*("m", "cm", "mm", "km", "g", "kg", "mg", "ft", "ml", "km/h", "m/s")}

@@ -107,94 +107,68 @@ chocolate vanilla strawberry blueberry baked cooked frozen fried mathematical ge
 rectangular square circular convex isosceles equilateral inscribed ordered
 """
 _GIVEN_NAMES = """
-Aaron Abby Abe Abel Abie Abigail Abraham Adam Adamson Addilynn Addison Adelaide Adele Adhira Adolfo Adrian Adrianna
-Agatha Agnes Ahmed Aidan Aira Aiyanna Alan Alannah Albert Alden Alec Aleena Alex Alexa Alexander Alexandra Alexandre
-Alexis Alfonso Ali Alia Alice Alicia Alison Alissa Alix Aliyah Allan Allen Allie Allison Allyn Alma Alton Alvin Alyssa
-Amalia Amalie Amanda Amaro Amber Ambika Amelia Amir Amoli Amoura Amy Ana Anais Anderson Andre Andrea Andrena Andrew
-Andy Angel Angela Angeli Angelina Angelo Angie Angus Anie Anika Anita Aniyah Ann Anna Annalise Anne Annie Annika
-Anthony Antoine Anton Antonella Antonia Antonieta Antonio Antonov Anya Apollo April Archibald Archie Aria Ariana Ariel
-Ariella Arlo Arman Arniel Arnold Aron Arthur Arvin Arwen Asaf Asha Ashley Ashton Asia Aston Atticus Aubrey Audrey
-Augustus Austin Ava Avery Avianna Aylin Azalea Aziz Baez Bailey Barbara Barbie Barney Barry Bart Basil Baylor Bea
-Beatrice Beatrix Beau Becky Belinda Bella Belle Ben Benjamin Benjie Benjy Bennett Benny Benson Bernard Bernie Bert
-Bess Beth Bethany Betsy Betty Bianca Biff Bill Billie Billy Bingley Binkie Blair Blake Blanch Blanche Blithe Bob
-Bobbie Bobby Bodhi Bom Bonnie Boris Bowen Boyd Brad Braden Bradley Brady Braelynn Brandon Brandy Brayan Brayden
-Breanna Brenda Brendan Brenden Brennan Brent Bret Brett Brian Brianna Briar Bridget Bridgette Brie Britney Brittany
-Brittney Brock Bronson Brooke Bruce Bruno Bryan Buffy Buzz Cade Caiden Caitlin Caleb Callen Cally Calvin Camden
-Cameron Camila Candace Candice Cara Carl Carla Carlos Carlson Carlton Carly Carmela Carmen Carol Carole Carolina
-Caroline Carolyn Carrie Carson Carter Cary Casey Cassandra Cassidy Cassie Castiel Catherine Cathy Catriona Cecilia
-Celestia Celia Celina Celine Cersei Chad Chanarong Chandler Chandra Chantal Chantel Charlene Charles Charley Charlie
-Charlize Charlotte Chastity Chelsea Chen Chenny Cherie Cheryl Chetan Cheyenne Chiquita Chiu Chloe Chris Christian
-Christina Christine Christopher Christy Chuck Cindi Cindy Cisco Claire Clara Clare Clarence Clarissa Clark Claudia
-Clayton Cleo Clinton Clive Clyde Coby Cody Colbert Cole Colin Colleen Collin Colten Colton Conner Connie Connor Conor
-Cooper Cora Corey Cori Cornelia Cory Craig Cristian Cristine Cristobal Cruz Crystal Curt Curtis Cynthia Cyrus Dabbie
-Daisy Dakota Dale Damien Dan Dana Danai Dane Dani Daniel Daniela Daniella Danielle Danny Dante Dany Daragh Darcy Daria
-Darius Darla Darlington Darnell Darrel Darren Darry Darryl Darwin Daryl Davante Dave Davey David Davis Dawn Dean Deane
-Debbie Debby Debelyn Deborah Del Delaney Delores Denise Dennis Derek Devin Dexter Diana Diane Diaz Didi Diego Dilan
-Dimitri Dina Dino Divya Dolly Don Donald Donna Donny Donovan Dora Doris Dorothy Doug Douglas Drew Duane Dubois Dulce
-Dustin Dwayne Dylan Ed Eddie Eden Edgar Edith Edmund Eduardo Edward Eileen Einstein Eithan Elaine Elena Eli Elida
-Elijah Elisa Elise Eliza Elizabeth Ella Ellen Ellie Elliot Ellis Elmer Elmo Elodie Elois Elon Elrond Elsa Elsie Elvis
-Elyse Elysse Eman Emani Ember Emerie Emery Emile Emiliano Emily Emma Emmalyn Emmanuel Emmy Enid Enrique Enzo Ephraim
-Eric Erica Erick Erik Erika Erin Ermias Ernest Ernesto Ernie Estevan Esther Ethan Eugene Eunice Euston Eva Evan Evans
-Eve Evelyn Evie Fabian Farah Faye Felicia Felicity Felix Fem Fern Fernanda Finley Fiona Fletcher Floretta Fran Frances
-Francie Francine Francis Frank Frankie Franklin Fred Freddy Frederick Fredrickson Freyja Gabby Gabe Gabriel Gabriella
-Gabrielle Gail Garret Garrett Gary Gates Gavin Geli Gemma Genevieve Geoff Geoffrey George Georgia Georgie Georgina
-Gerald Geric Gerry Gertrude Gervais Gideon Gigi Gilbert Gina Ginger Gino Giselle Giza Gladys Glenda Glenn Gloria
-Goldie Gondor Gordon Gordonia Grace Grady Graham Granger Grayson Greg Greta Gretchen Gretel Grey Griffin Grover
-Gunther Gus Guy Guzman Gwen Gwendolyn Gwi Hailey Haj Hakimi Haleigh Haley Halima Hallie Hally Hana Hania Hank Hanna
-Hannah Hans Hansel Harold Harper Harriet Harris Harrison Harry Haruto Harvey Hasan Hattie Hawkins Hayden Haylee Hayley
-Hazel Heath Heather Hector Heidi Heike Heine Helen Helga Heloise Henri Henry Herbert Hermione Hilary Hillary Hilt
-Hilton Holly Horatio Howard Hugh Hugo Hunter Hurley Ian Iesha Iggy Imma Ines Inez Ingrid Irene Iris Isaac Isabel
-Isabela Isabella Isabelle Ishmael Issac Ivan Ivanka Ivy Jack Jackie Jackson Jaco Jacob Jacqueline Jacques Jade Jaden
-Jairus Jake Jamal Jame James Jameson Jamie Jan Jane Janelle Janet Janeth Janice Janina Janine Jared Jaron Jasmine
-Jason Jasper Javier Jaxon Jay Jaydee Jayden Jaylen Jaymee Jaynie Jayson Jazmin Jean Jeanine Jeanne Jebb Jed Jeff
-Jefferson Jeffrey Jemma Jen Jenn Jenna Jennie Jennifer Jenny Jensen Jenson Jeremie Jeremy Jericho Jermaine Jerome
-Jerry Jess Jessa Jesse Jessica Jessie Jessy Jesus Jethro Jett Jezebel Jill Jillian Jim Jimmy Jina Joan Joanie Joanna
-Joanne Jocelyn Joe Joel Joey Johann Johanna Johannes John Johnny Johnson Jolene Joline Jolyn Jon Jonah Jonas Jonathan
-Jones Jonsey Jordan Jordana Jordyn Jorge Jose Joseph Josh Joshua Josiah Josie Jovana Joy Joyce Juan Juanita Jude Judy
-Jules Julia Julian Julie Juliet Julio Junior Juniper Justin Justine Juwan Kai Kaiden Kaleb Kamari Kameron Kannon
-Kaplan Kara Karen Karina Karl Karlee Karlene Karsyn Kat Kate Katelyn Katherine Kathleen Kathryn Kathy Katie Katrina
-Katy Katya Kay Kayla Kaylee Keanu Keaton Keely Keith Kekai Kelcie Kelly Kelsey Kelvin Ken Kendall Kendra Kendy Kenji
-Kenley Kenneth Kenny Kent Kenya Kenzo Kevin Keziah Khalil Kiarra Kiera Kiki Kilee Kiley Kim Kimberly Kimiko Kingsley
-Kira Kobe Koby Kody Kona Kris Krista Kristen Kristi Kristin Kristine Kristoff Kristy Kyla Kyle Kylie Lana Lance Lanie
-Lara Laran Larry Latia Laura Laurel Lauren Laurie Lauryn Laverne Lavinia Lawrence Layla Leah Lee Leila Lemuel Lena
-Lennon Lenny Leo Leon Leonard Leonel Leslie Levi Lewis Lex Lexi Lexie Liam Libby Lidia Lila Lilibeth Lilith Lillian
-Lilly Lily Lim Linda Lindsay Lindsey Lino Lionel Lisa Liz Liza Lizette Lizzie Lizzy Lloyd Logan Lois Loisa Lola Lolita
-Lopez Loraine Lorene Lori Lorie Lorin Loris Lorraine Lou Loui Louie Louis Louise Lowella Lowry Luca Lucas Lucca Lucia
-Lucien Lucille Lucy Ludo Ludwig Luis Luisa Luka Luke Lulu Luna Luther Lydia Lyka Lyle Lyndee Lynn Lynne Lyra Lyssa
-Mabel Maciek Macy Maddie Maddox Maddy Madeline Madison Magdalena Maggi Maggie Mairead Maisie Maisy Malachi Malcolm
-Malcom Malik Malou Mandy Manny Manu Mara Marc Marcel Marcia Marcie Marco Marcus Marcy Margaret Marge Margo Mari Maria
-Mariam Marianne Marie Mariel Marin Marina Mario Marion Marissa Marj Mark Markus Marla Marlee Marlene Marley Marlon
-Marly Marnie Marovich Marta Martha Martin Martine Martinez Martiza Marvin Mary Maryann Mason Masud Mateo Mathews
-Matias Matilda Matt Matthew Matthews Matthias Matty Maud Maurice Maximilian Maxwell Maya Mayer Mcgregor Megan Mei Mel
-Melanie Melany Melina Melissa Mell Melony Meow Merill Merril Meryll Meso Mia Micah Michael Michaela Michel
-Michelangelo Michelle Michonne Mickey Miguel Mika Mikaela Mike Mikey Miki Mila Milburg Mildred Milena Miles Miley
-Millie Milly Milo Milton Mimi Mindy Miranda Mirasol Miriam Misha Missy Mitch Mitchell Mohamed Mohammad Mohammed Moksi
-Molly Mona Monica Monroe Montero Monty Moreland Morgan Morio Moses Myrtle Nacho Nadia Nadine Nala Nalani Nancy Naomi
-Napoleon Natalia Natalie Nataly Natasha Nate Nathalie Nathan Nathaniel Ned Nedy Neeley Neil Nell Nellie Nelly Nicholas
-Nick Nicky Nicolai Nicole Nigel Nigella Nikka Niko Nikola Nina Nissa Noah Noel Nora Nori Norma Norris Norwich Ofelia
-Olaf Olga Olive Oliver Olivia Olivine Omar Omi Oomyapeck Ophelia Oprah Orlan Orlando Oscar Oula Owen Pablo Paco Padma
-Paige Paislee Paityn Palmer Pam Pamela Papi Parker Pat Patricia Patrick Patty Pau Paul Paula Pauline Paulo Pauly Pedro
-Peggy Penelope Penn Penny Perry Pete Peter Petersons Peyton Phil Philip Phillip Phoebe Phung Pierre Piper Polly Ponce
-Porter Prejean Preston Priya Priyanka Puffy Queenie Quincy Quinn Quinton Rachel Radhika Rafael Ragnar Rahim Raine Raj
-Ralph Ramon Randy Raul Raven Ravi Ray Rayden Rayman Raymond Rebecca Reed Reese Reeta Reggie Regina Rehana Reina Remi
-Remy Rena Rene Renz Resty Rex Reyansh Reynald Rhea Rhett Rhonda Rica Ricardo Richard Richmond Rick Rickey Ricky
-Rihanna Riku Riley Rita Rob Robbie Robert Roberta Roberto Roberts Robi Robie Robin Robyn Roden Rodney Roger Rollo
-Roman Romina Ron Rona Ronald Ronnie Roque Rory Rosa Rose Roselyn Rosi Rosie Ross Roxanne Roxy Roy Ruby Rudy Ruel
-Rupert Russell Russom Ruth Ruths Ryan Sab Sabina Sabrina Sadie Salazar Salem Sally Sam Samanta Samantha Samara Sammy
-Samson Samuel Sanchez Sandoval Sandra Sandro Sandy Sangita Sansa Santana Santiago Santino Sanya Sara Sarah Sasha
-Savannah Sawyer Scarlett Scott Sean Sebastian Sedrich Selena Selene Selma Serena Sergio Seth Seymour Shane Shaniya
-Shannon Shaquira Shara Sharon Shaun Shawn Shawna Sheila Shelby Shelley Shelly Shem Sheridan Sherman Sherry Shiela
-Shirley Shyne Sid Sidney Sierra Simon Simpson Skye Skylar Sloan Snyder Sofia Solomon Sonja Sophia Sophie Spaatz
-Spencer Stacy Stan Stanley Stefan Stella Steph Stephanie Stephen Steve Steven Stevie Stewart Stuart Sue Suki Sunny
-Susan Susie Susy Suzanne Suzie Suzy Sydney Sylvia Tabitha Taegan Talia Tamara Tamika Tammy Tanner Tanya Tapanga Tara
-Taso Tate Taylor Tayzia Teagan Teairra Teal Ted Teddy Tenisha Teresa Terese Terez Terrence Terry Tess Tessa Thelma
-Theo Theodore Theresa Thomas Thompson Thor Tiffany Tilly Tim Timmy Timothy Tina Tino Tobee Tobias Toby Todd Tom Tomas
-Tommy Toni Tony Tonya Tori Tory Traci Tracy Travis Trent Trevor Trey Tricia Tripp Trish Troy Tucker Tully Tyler Tyrah
-Tyson Uki Ursula Vaishali Val Valentino Valerie Vanessa Venice Vera Veronica Victor Victoria Vihaan Vincent Vinnie
-Viola Violet Virginia Vivi Vivian Viviana Vivienne Voltaire Vondra Wade Wally Walter Wanda Warren Watson Wayne Welly
-Wendi Wendy Weng Wesley Whitney Wickham Wilfred William Williams Willie Willy Wilma Wilsborough Wilson Winston Winwin
-Wolfgang Wong Woody Wyatt Xavier Xena Xia Yanna Yanni Yasmin Yasna Yeon Ylona Yola Yolanda Yuan Yun Yuri Yusuf Yves
-Yvonne Zach Zachary Zack Zain Zander Zane Zara Zendaya Zeshaun Zhang Ziggy Zion Zoe Zola
+Aaron Abby Abe Abel Abigail Abraham Adam Addison Adelaide Adele Adolfo Adrian Adrianna Agatha Agnes Ahmed Aidan Alan
+Alannah Albert Alden Alec Aleena Alex Alexa Alexander Alexandra Alexandre Alexis Alfonso Ali Alice Alicia Alison Alissa
+Aliyah Allan Allen Allie Allison Allyn Alma Alton Alvin Alyssa Amalia Amanda Amber Amelia Amir Amy Ana Anais Anderson
+Andre Andrea Andrew Andy Angel Angela Angelina Angelo Angie Angus Anita Ann Anna Annalise Anne Annie Annika Anthony
+Antoine Anton Antonella Antonia Antonio Anya April Archibald Archie Aria Ariana Ariel Ariella Arman Arnold Aron Arthur
+Ashley Ashton Asia Aubrey Audrey Augustus Austin Ava Avery Aziz Bailey Barbara Barbie Barney Barry Bart Bea Beatrice
+Beatrix Becky Belinda Bella Belle Ben Benjamin Bennett Benny Benson Bernard Bernie Bert Beth Bethany Betsy Betty Bianca
+Biff Bill Billie Billy Binkie Blair Blake Blanche Bob Bobby Bodhi Bonnie Boris Boyd Brad Braden Bradley Brady Brandon
+Brandy Brayden Breanna Brenda Brendan Brennan Brent Bret Brett Brian Brianna Bridget Britney Brittany Brittney Brock
+Brooke Bruce Bruno Bryan Buffy Caitlin Caleb Calvin Camden Cameron Camila Candace Candice Cara Carl Carla Carlos Carlton
+Carly Carmen Carol Carole Carolina Caroline Carolyn Carrie Carson Carter Cary Casey Cassandra Cassidy Cassie Catherine
+Cathy Cecilia Celia Celina Celine Chad Chandler Chandra Chantal Charlene Charles Charley Charlie Charlotte Chelsea Chen
+Chenny Cheryl Cheyenne Chloe Chris Christian Christina Christine Christopher Christy Chuck Cindy Claire Clara Clare
+Clarence Clarissa Clark Claudia Clayton Clinton Clive Clyde Cody Cole Colin Colleen Collin Colton Conner Connie Connor
+Conor Cooper Cora Corey Cornelia Cory Craig Cristian Cruz Crystal Curt Curtis Cynthia Cyrus Daisy Dakota Dale Damien Dan
+Dana Dane Dani Daniel Daniela Daniella Danielle Danny Dante Darcy Daria Darius Darla Darnell Darrel Darren Darryl Darwin
+Daryl Dave David Davis Dawn Dean Debbie Debby Deborah Del Delaney Delores Denise Dennis Derek Devin Dexter Diana Diane
+Diaz Diego Dimitri Dina Dolly Don Donald Donna Donny Donovan Dora Doris Dorothy Doug Douglas Drew Duane Dustin Dwayne
+Dylan Ed Eddie Eden Edgar Edith Edmund Eduardo Edward Eileen Elaine Elena Eli Elijah Elisa Elise Eliza Elizabeth Ella
+Ellen Ellie Elliot Ellis Elmer Elsa Elsie Elvis Emery Emile Emily Emma Emmanuel Enid Enrique Ephraim Eric Erica Erik
+Erika Erin Ernest Ernesto Ernie Esther Ethan Eugene Eunice Eva Evan Eve Evelyn Evie Fabian Faye Felicia Felicity Felix
+Fern Fernanda Finley Fiona Fletcher Fran Frances Francine Francis Frank Frankie Franklin Fred Freddy Frederick Gabby
+Gabe Gabriel Gabriella Gabrielle Gail Garrett Gary Gavin Gemma Genevieve Geoff Geoffrey George Georgia Georgina Gerald
+Gerry Gertrude Gideon Gigi Gilbert Gina Ginger Gino Giselle Gladys Glenda Glenn Gloria Gordon Grace Graham Grayson Greg
+Greta Gretchen Gretel Grey Griffin Gunther Gus Guy Guzman Gwen Gwendolyn Hailey Haley Hallie Hana Hank Hanna Hannah Hans
+Harold Harper Harriet Harris Harrison Harry Harvey Hasan Hayden Hayley Hazel Heather Hector Heidi Heine Helen Helga
+Henri Henry Herbert Hilary Hillary Hilt Holly Howard Hugh Hugo Hunter Ian Iesha Imma Ines Inez Ingrid Irene Iris Isaac
+Isabel Isabella Isabelle Ivan Ivy Jack Jackie Jackson Jacob Jacqueline Jacques Jade Jaden Jairus Jake Jamal Jame James
+Jameson Jamie Jan Jane Janelle Janet Janeth Janice Janine Jared Jasmine Jason Jasper Javier Jay Jayden Jaylen Jean
+Jeanine Jeanne Jed Jeff Jefferson Jeffrey Jemma Jen Jenn Jenna Jennie Jennifer Jenny Jensen Jeremy Jermaine Jerome Jerry
+Jess Jessa Jesse Jessica Jessie Jessy Jesus Jill Jillian Jim Jimmy Joan Joanie Joanna Joanne Jocelyn Joe Joel Joey
+Johann Johanna Johannes John Johnny Johnson Jolene Jon Jonah Jonas Jonathan Jones Jordan Jorge Jose Joseph Josh Joshua
+Josiah Josie Jovana Joy Joyce Juan Juanita Jude Judy Jules Julia Julian Julie Juliet Julio Junior Justin Justine Kai
+Kaleb Kara Karen Karina Karl Kat Kate Katelyn Katherine Kathleen Kathryn Kathy Katie Katrina Katy Kayla Kaylee Keanu
+Keith Kelly Kelsey Kelvin Ken Kendall Kendra Kenji Kenneth Kenny Kent Kenya Kevin Khalil Kiera Kim Kimberly Kimiko
+Kingsley Kira Kobe Kris Krista Kristen Kristi Kristin Kristine Kristy Kyla Kyle Kylie Lana Lance Lara Larry Laura Laurel
+Lauren Laurie Lawrence Layla Leah Lee Leila Lena Lenny Leo Leon Leonard Leslie Levi Lewis Lex Lexi Lexie Liam Libby Lila
+Lillian Lilly Lily Linda Lindsay Lindsey Lionel Lisa Liz Liza Lizette Lizzie Lizzy Lloyd Logan Lois Lola Lopez Lori
+Lorie Lorraine Lou Louie Louis Louise Luca Lucas Lucia Lucien Lucille Lucy Ludwig Luis Luisa Luka Luke Lulu Luna Luther
+Lydia Lyle Lynn Lynne Mabel Macy Maddie Maddy Madeline Madison Magdalena Maggie Maisie Malcolm Malcom Malik Mandy Manny
+Manu Mara Marc Marcel Marcia Marco Marcus Marcy Margaret Marge Margo Maria Mariam Marianne Marie Marin Marina Mario
+Marion Marissa Mark Markus Marla Marlene Marley Marlon Marta Martha Martin Martine Marvin Mary Maryann Mason Mateo
+Matilda Matt Matthew Matthias Maud Maurice Maxwell Maya Megan Mei Mel Melanie Melissa Mia Micah Michael Michaela Michel
+Michelle Mickey Miguel Mika Mike Mikey Miki Mila Milburg Mildred Milena Miles Miley Millie Milly Milo Milton Mindy
+Miranda Miriam Misha Missy Mitch Mitchell Mohamed Mohammad Mohammed Molly Mona Monica Monroe Morgan Moses Myrtle Nadia
+Nadine Nancy Naomi Natalia Natalie Natasha Nate Nathalie Nathan Nathaniel Ned Neil Nell Nellie Nelly Nicholas Nick Nicky
+Nicole Nigel Nina Nissa Noah Noel Nora Norma Olaf Olga Olive Oliver Olivia Omar Ophelia Orlando Oscar Owen Pablo Paco
+Paige Pam Pamela Parker Pat Patricia Patrick Patty Paul Paula Pauline Paulo Pedro Peggy Penelope Penny Perry Pete Peter
+Peyton Phil Philip Phillip Phoebe Pierre Polly Porter Preston Priya Quincy Quinn Rachel Rafael Rahim Raj Ralph Ramon
+Randy Raul Raven Ravi Ray Raymond Rebecca Reed Reese Reggie Regina Remy Rene Rex Rhea Rhonda Ricardo Richard Richmond
+Rick Ricky Riley Rita Rob Robbie Robert Roberta Roberto Robi Robin Robyn Rodney Roger Roman Ron Ronald Ronnie Rory Rosa
+Rose Roselyn Rosie Ross Roxanne Roy Ruby Rudy Rupert Russell Ruth Ryan Sabina Sabrina Sadie Sally Sam Samantha Sammy
+Samson Samuel Sanchez Sandra Sandy Santiago Sara Sarah Sasha Savannah Sawyer Scarlett Scott Sean Sebastian Selena Selma
+Serena Sergio Seth Seymour Shane Shannon Shara Sharon Shaun Shawn Shawna Sheila Shelby Shelley Shelly Sheridan Sherman
+Sherry Shiela Shirley Sid Sidney Sierra Simon Skye Skylar Snyder Sofia Solomon Sonja Sophia Sophie Spencer Stacy Stan
+Stanley Stefan Stella Steph Stephanie Stephen Steve Steven Stevie Stuart Sue Sunny Susan Susie Suzanne Suzie Suzy Sydney
+Sylvia Tabitha Talia Tamara Tammy Tanner Tanya Tara Tate Taylor Ted Teddy Teresa Terrence Terry Tess Tessa Thelma Theo
+Theodore Theresa Thomas Thompson Tiffany Tim Timmy Timothy Tina Tobias Toby Todd Tom Tomas Tommy Toni Tony Tonya Tori
+Tory Traci Tracy Travis Trent Trevor Trey Tricia Trish Troy Tucker Tyler Tyson Ursula Val Valerie Vanessa Vera Veronica
+Victor Victoria Vincent Vinnie Viola Violet Virginia Vivian Viviana Vivienne Wade Wally Walter Wanda Warren Watson Wayne
+Wendi Wendy Wesley Whitney Wilfred William Williams Willie Willy Wilma Wilson Winston Wolfgang Wong Wyatt Xavier Xia
+Yanna Yasmin Yolanda Yuan Yun Yuri Yusuf Yves Yvonne Zach Zachary Zack Zane Zara Zoe
 """
 
 

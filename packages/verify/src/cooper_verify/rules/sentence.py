@@ -295,11 +295,8 @@ def _is_article(text: str, tokens: list[_Token], place: int) -> bool:
     )
     if (letter in "aAI" and letter.isascii()) or (letter == "y" and text.startswith(" a ", token.end)):  # "il y a"
         return not is_beside_sign
-    return letter.isascii() and letter.isupper() and not is_beside_sign and not _touches_number(tokens, place)
-
-
-def _touches_number(tokens: list[_Token], place: int) -> bool:
-    return place > 0 and tokens[place - 1].kind == "number"
+    touches_number = place > 0 and tokens[place - 1].kind == "number"
+    return letter.isascii() and letter.isupper() and not is_beside_sign and not touches_number
 
 
 def _is_dash(text: str, token: _Token) -> bool:

@@ -333,7 +333,8 @@ def _in_company(tokens: Sequence[str], content: Sequence[int], place: int, word:
         return NEVER_KNOWN if is_relation else f"{_ASKED} {word}{NEVER_KNOWN}"
     if is_relation:
         return word if beside else f"{_ASKED} {word}"
-    if not beside and place == 1 and tokens[0].casefold() not in _COUNTING and _is_figure(word):
+    is_figure = word[0].isdecimal() or _is_number_word(word)
+    if not beside and place == 1 and tokens[0].casefold() not in _COUNTING and is_figure:
         return NEVER_KNOWN
     return _beside_neighbours(tokens, content, place)
 
@@ -345,10 +346,6 @@ def _says_nothing(token: str) -> bool:
 
 _ASKED = "?"
 """Stands before a word for which a question asks, as its neighbour: "how many more", "at least how many"."""
-
-
-def _is_figure(word: str) -> bool:
-    return word[0].isdecimal() or _is_number_word(word)
 
 
 def _beside_neighbours(tokens: Sequence[str], content: Sequence[int], place: int) -> str:
@@ -410,6 +407,10 @@ class Words:
         if word.casefold() in COMPARING:
             return self._knows(f"{_ASKED} {word}")
         return Words(*self._texts[1:])._knows(word) if is_first and speaks(word) else self._knows(word)
+
+    def have(self, pattern: re.Pattern[str]) -> bool:
+        """Whether a text has what a pattern finds."""
+        return any(map(pattern.search, self._texts))
 
     def know(self, words: Iterable[str]) -> bool:
         """Whether each of these words, or a word with its neighbour, occurs in the question or the reference, in any

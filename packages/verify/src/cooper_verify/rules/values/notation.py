@@ -118,7 +118,28 @@ def prepared(text: str) -> str:
         text = _with_round_brackets(text)
     if text[-1:].isdecimal():
         text = _SPACED_EXPONENT.sub("e", text)
-    return " ".join(text.split()).strip(" ;")
+    return _without_parameter(" ".join(text.split()).strip(" ;"))
+
+
+_FOR_ALL = re.compile(
+    r",?\s?\\text\{,?\s?for (?:all|any|every)(?: (?:positive|real|natural))?(?: (?:integers?|reals?|numbers?))?\s?\}"
+    r"\s?([A-Za-z])(?:\s?\u2208\s?\\mathbb\{[A-Z]\})?\Z"
+)
+_OF_WHOLE = re.compile(
+    rf"(?:\s?[,;|:(]|\s?\\text\{{,?\s?(?:for|where|with)(?: (?:all|any|some))?(?: integers?)?\s?\}})\s?\(?([klmn])"
+    rf"(?:\s?\u2208\s?\\mathbb(?:\{{Z\}}|\s?Z)|\s?\\text\{{\s?is (?:any|an) integer\s?\}})\)?{SET_CLOSE}?\Z"
+)
+
+
+def _without_parameter(text: str) -> str:
+    """The text without saying that a function's variable or a number of turns is any: `f(x) = 2x \\text{ for all } x`,
+    `x = k\\pi, k \\in \\mathbb{Z}`."""
+    if (any_value := _FOR_ALL.search(text)) and f"({any_value[1]})" in text:
+        return text[: any_value.start()]
+    turns = _OF_WHOLE.search(text) if r"\pi" in text else None
+    if turns is None:
+        return text
+    return text[: turns.start()].strip().removeprefix(SET_OPEN if turns.group()[-1] == SET_CLOSE else "\0")
 
 
 _SPACED_EXPONENT = re.compile(r"(?<=\d)\s[eE](?=[-+]?\d{1,3}\Z)")

@@ -14,7 +14,7 @@ from cooper_verify.rules.asked_names import is_function_of_name
 from cooper_verify.rules.number_words import CHANGES_NUMBER
 from cooper_verify.rules.plain_text import TEXT_COMMAND
 from cooper_verify.rules.values.collection import Compare, Read, Several, Tuple, compare_in_order, compare_several
-from cooper_verify.rules.values.estimate import value_of
+from cooper_verify.rules.values.estimate import agree_where_positive, value_of
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.notation import enclosed, split
 from cooper_verify.rules.values.scalar import Scalar, read_scalar
@@ -90,6 +90,8 @@ def read_equation(sides: Sequence[str], read: Read) -> list[Any]:
     if value := _last_of(sides, read, is_defined=False):
         return [*value]
     left, right = formula(first), formula(others[-1])
+    if left and right and len(sides) == 2 and names(right) and agree_where_positive(left, right):
+        return [Equation(left, right), *read(others[-1])]  # an identity: x^2-1 = (x-1)(x+1)
     if left is None or right is None or (len(sides) > 2 and not _last_of(others, read, is_defined=False)):
         return []
     return [Equation(left, right)]
@@ -215,7 +217,9 @@ def compare_named(reference: Named, answer: Named, compare: Compare) -> Verdict:
     """The verdict on a value with a name. A function's parameters may have any names; a value's own name counts."""
     if len(reference.parameters) != len(answer.parameters):
         return _compare_graphs(reference, answer, compare)
-    if reference.name != answer.name:
+    if reference.name != answer.name and {f"{reference.name}_{{1,2}}", f"{answer.name}_{{1,2}}"}.isdisjoint(
+        (reference.name, answer.name)
+    ):
         return "unparsed"
     return compare(reference.value, _renamed(answer, reference.parameters))
 
@@ -233,17 +237,10 @@ def _renamed(function: Named, parameters: Sequence[str]) -> Sequence[Any]:
         return function.value
     values = [value for value in function.value if isinstance(value, Scalar)]
     for place, (old, new) in enumerate(zip(function.parameters, parameters, strict=True)):
-        values = [_with_name(value, _tree(old), ("name", f"#{place}")) for value in values]
-        values = [_with_name(value, ("name", f"#{place}"), _tree(new)) for value in values]
+        trees = [formula(symbol) or ("name", symbol) for symbol in (old, new)]
+        for one, other in ((trees[0], ("name", f"#{place}")), (("name", f"#{place}"), trees[1])):
+            values = [replace(value, tree=replaced(value.tree, one, other)) for value in values]
     return values
-
-
-def _tree(symbol: str) -> Tree:
-    return formula(symbol) or ("name", symbol)
-
-
-def _with_name(scalar: Scalar, old: Tree, new: Tree) -> Scalar:
-    return replace(scalar, tree=replaced(scalar.tree, old, new))
 
 
 def compare_systems(reference: System, answer: System, compare: Compare) -> Verdict:

@@ -93,7 +93,7 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
         if kind == "word":
             if DIFFERENTIAL.fullmatch(written) and text.startswith("^", token.end()):
                 raise NoFormulaError  # dx^2 is a square of dx, or d x^2
-            if found and found[-1][0] == "word" and spaced and len(written) > 1 and not DIFFERENTIAL.fullmatch(written):
+            if found and found[-1][0] == "word" and spaced and not _may_follow(written):
                 raise NoFormulaError  # words in a row
             found += _words(written, spaced, _is_between_signs(text, token, found))
         elif kind == "number" and _is_index(text, token, found):
@@ -102,6 +102,11 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
             found.append((kind, written, spaced))
         position = token.end()
     return found
+
+
+def _may_follow(written: str) -> bool:
+    """Whether letters may stand behind others and a space, unlike words in a row: `x dx`, `n log n`."""
+    return len(written) == 1 or written in FUNCTIONS or DIFFERENTIAL.fullmatch(written) is not None
 
 
 def _is_index(text: str, figures: re.Match[str], before: Sequence[tuple[str, str, bool]]) -> bool:
