@@ -109,7 +109,7 @@ def wholes_of(text: str, boxes: Sequence[Box]) -> tuple[list[str], int]:
 
 
 _SUBJECT = re.compile(
-    rf"(?i)(?<![\w'\u2019-])([a-z]|[a-z][a-z-]{{3,30}})(?:\sof\s[^.,;:\n$]{{1,40}}?)?\$?\s{words_of('verb')}[\s$*]*\Z"
+    rf"(?i)(?<![\w'\u2019-])([a-z]|[a-z][a-z-]{{3,30}})(?:\sof\s[^.,;:\n$]{{1,40}}?)?\$?(?:\s{words_of('verb')}|\s?:)[\s$*]*\Z"
 )
 """What a box is the value of, in words: "the mean of the two is"."""
 _NAME_CHARS = 80

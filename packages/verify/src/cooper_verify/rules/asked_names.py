@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from cooper_verify.rules.counted_nouns import is_counted, plural
 from cooper_verify.rules.everyday_words import is_thing, is_time
 from cooper_verify.rules.languages import words_of
-from cooper_verify.rules.question import WORDS, Question, asked_part
+from cooper_verify.rules.question import TELLS, WORDS, Question, asked_part
 from cooper_verify.rules.word_forms import form_of
 
 _CALL = r"[A-Za-z](?:\^\s?\{?-1\}?|'{1,3})?\(\s?(?:-?\d{1,9}|[A-Za-z])\s?\)"
@@ -28,7 +28,7 @@ _RANK = re.compile(r"\A[\s$^{}\\]*(?:(?:text|mathrm)\{)?(?:st|nd|rd|th)\b[\s$}]*
 _NAMED = re.compile(
     rf"(?:\A|[,;:$\n]|\\[(\[]|[^\W\d_]{{2}}\s)\s*(?:(?P<left>{_PIECE}(?>(?:\s*{_PIECE})*))\s*&?="
     rf"|(?P<call>{_CALL})\s*\$?\s{_IS}|(?:length|measure)\sof\s\$?(?P<points>[A-Z]{{2,3}})\$?\s{_IS})[\s$]*\Z"
-    rf"|(?i:\A|[.:;\n]|{words_of('conclusion')}|{_VALUE_OF})[\s,$]*(?P<letter>[A-Za-z])\$?\s{_IS}[\s$]*\Z"
+    rf"|(?i:\A|[.:;\n]|{words_of('conclusion')}|{_VALUE_OF})[\s,$]*(?P<term>{_PIECE}(?>(?:\s*{_PIECE})*))\$?\s{_IS}[\s$]*\Z"
 )
 """What a value is the value of: a name or a formula in front of it."""
 _IS_AT_END = re.compile(rf"(?:=|{_IS})[\s$]*\Z")
@@ -37,8 +37,7 @@ _SPACES = re.compile(r"(\\[A-Za-z]+\s(?=[A-Za-z]))|\s")
 _RATIO_OF = re.compile(r"\bratio\sof\s([^.,;:?\d]{1,40}?)\sto\s([^.,;:?\d]{1,40}?)(?=\s(?:is|are|was|in)\b|[.,;:?]|\Z)")
 _NAMED_CHARS = 80
 _ASKED_VERB = (
-    rf"(?:\b(?:find|determine|compute|calculate|evaluate|solve for|trouve[rz]?|berechne|bestimme|calcul[ae]r?|hall[ae]"
-    rf"|encuentr[ae]|encontre|determin[ae]|trova|найдите|найти)|{_VALUE_OF}|{_IS})"
+    rf"(?:\b(?:find|determine|compute|calculate|evaluate|solve for|{TELLS})|{_VALUE_OF}|{_IS})"
     r"\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?"
 )
 _ASKED_NAME = re.compile(rf"{_ASKED_VERB}((?!a\s[a-z])[a-z]|{_CALL})\$?(?=[.,?]|\s(?!\s?[-+*/^=])|\Z)")

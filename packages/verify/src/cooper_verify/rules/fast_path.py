@@ -225,7 +225,10 @@ def verdict_by(
     words = Words(question, answer, *final.counted)
     comparison = Comparison(symbolic, solutions, expressions, words)
     if reference and reference_kind(reference) == "exact":
-        return _exact_verdict(reference, completion, final.texts, comparison, question)
+        verdict = _exact_verdict(reference, completion, final.texts, comparison, question)
+        rank, *ranks = (without_rank(text, asked_part(question)) for text in (reference, *final.texts))
+        is_rank = rank != reference and [rank] == ranks and words.know(final.words)  # 15 for "15th day"
+        return "correct" if verdict == "unparsed" and is_rank else verdict
     if (
         final.kind == "unmarked"
         and len(completion) <= _MOST_OF_A_LINE
@@ -270,9 +273,6 @@ def _exact_verdict(
 ) -> Verdict:
     """The verdict against a reference that is compared as text; a single other text may be the same value."""
     verdict = exact_verdict(reference, completion, question)
-    rank = without_rank(reference, asked_part(question))
-    if verdict == "unparsed" and rank != reference and [rank] == [*texts]:
-        return "correct"  # 15 for "15th day"
     if verdict != "wrong" or len(texts) > 1:
         return verdict
     text = texts[0] if texts else clean(one_notation(completion)[:_MOST_OF_A_LINE])

@@ -234,6 +234,8 @@ def is_unit(text: str) -> bool:
     unit = read_unit(text)
     if unit is None or (not unit and flat.strip() not in _COUNTERS):
         return False
+    if any(base[0] == "?" and abs(power) > 1 for base, power in unit.powers):
+        return False  # \frac12 gt^2
     words = re.findall(r"[^\W\d_]+", flat)
     if words and (words[0] in ("st", "nd", "rd", "th") or words[-1] in ("a", "an")):
         return False

@@ -132,14 +132,15 @@ _OF_WHOLE = re.compile(
 
 
 def _without_parameter(text: str) -> str:
-    """The text without saying that a function's variable or a number of turns is any: `f(x) = 2x \\text{ for all } x`,
-    `x = k\\pi, k \\in \\mathbb{Z}`."""
+    r"""The text without saying that a function's variable may be any, as `f(x) = 2x \text{ for all } x` does, or that a
+    number of turns may be: of `x = k\pi, k \in \mathbb{Z}`, `x = \whole\pi`."""
     if (any_value := _FOR_ALL.search(text)) and f"({any_value[1]})" in text:
         return text[: any_value.start()]
     turns = _OF_WHOLE.search(text) if r"\pi" in text else None
     if turns is None:
         return text
-    return text[: turns.start()].strip().removeprefix(SET_OPEN if turns.group()[-1] == SET_CLOSE else "\0")
+    whole = text[: turns.start()].strip().removeprefix(SET_OPEN if turns.group()[-1] == SET_CLOSE else "\0")
+    return re.sub(rf"(?<![A-Za-z\\]){turns[1]}(?![A-Za-z])", r"\\whole ", whole)
 
 
 _SPACED_EXPONENT = re.compile(r"(?<=\d)\s[eE](?=[-+]?\d{1,3}\Z)")

@@ -13,6 +13,7 @@ from itertools import accumulate
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.values.estimate import value_of
 from cooper_verify.rules.values.formula import formula
+from cooper_verify.rules.values.free_letters import WHOLE
 from cooper_verify.rules.values.notation import SET_OPEN, enclosed, split
 from cooper_verify.rules.values.tree import Tree, names, negative, number
 
@@ -243,4 +244,6 @@ def _compare_intervals(reference: Region, answer: Region, same: Same) -> Verdict
         return closed and same(one.low, other.low) and same(one.high, other.high)
 
     matched = [any(alike(one, other) for other in answer.intervals) for one in reference.intervals]
-    return "correct" if all(matched) and len(reference.intervals) == len(answer.intervals) else "wrong"
+    if all(matched) and len(reference.intervals) == len(answer.intervals):
+        return "correct"
+    return "unparsed" if WHOLE in variables[0] else "wrong"  # the same intervals, counted from another one on

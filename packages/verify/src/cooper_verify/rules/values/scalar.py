@@ -4,7 +4,6 @@ A number in an answer has its final form: `19 - 10` and `24/2` are no answers to
 question may be to compute them. A unit on one side only changes nothing. Two units are converted, or they differ.
 """
 
-import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -272,9 +271,6 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
     if is_number and has(answer.tree, "factorial") and not expressions:
         return "unparsed"  # 5! may be the question, and 9!!! takes forever
     trees = _readings(reference, answer)
-    turns = _turns(reference.tree), _turns(answer.tree)
-    if turns[0] and turns[1]:
-        return "correct" if _are_same_turns(*turns) else "wrong"
     if any(same(reference.tree, tree, symbolic) for tree in trees):
         is_unfinished = reference.is_final and not answer.is_final  # a reference may be 4/2 itself
         if is_number and not expressions and is_unfinished and not _is_irrational(reference, answer):
@@ -294,42 +290,7 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
         return "unparsed"  # `0.4%` for 0.4
     if _is_rounded_power(reference, answer) or _may_be_angle(reference, answer):
         return "unparsed"
-    if _has_other_constant(reference, answer, symbolic):
-        return "correct"
     return "unparsed" if _has_other_names(reference, answer, symbolic) else "wrong"
-
-
-def _has_other_constant(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> bool:
-    """Whether the answer is the reference with another letter for a constant of integration: `x^2 + K`, `x^2 + C`."""
-    one, other = names(reference.tree) - names(answer.tree), names(answer.tree) - names(reference.tree)
-    terms = canonical(reference.tree)
-    if (
-        len(one) != 1
-        or len(other) != 1
-        or not one | other <= {*"CKc"}
-        or terms[0] != "+"
-        or ("name", *one) not in terms
-    ):
-        return False
-    return same(reference.tree, replaced(answer.tree, ("name", *other), ("name", *one)), symbolic)
-
-
-def _turns(tree: Tree) -> tuple[float, float] | None:
-    """The first of the values that a formula has for whole numbers, and how far apart they are: of
-    `\\frac{\\pi}{4} + k\\pi`. None for another formula."""
-    letters = names(tree)
-    if len(letters) != 1 or not letters <= {*"klmn"} or not has(tree, "pi"):
-        return None
-    values = [value_of(replaced(tree, ("name", *letters), number(whole))) for whole in range(3)]
-    first, second, third = values
-    if first is None or second is None or third is None or not math.isclose(third - second, second - first):
-        return None
-    return first, second - first
-
-
-def _are_same_turns(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    count = (one[0] - other[0]) / one[1]
-    return math.isclose(abs(one[1]), abs(other[1])) and math.isclose(count, round(count), abs_tol=1e-9)
 
 
 _POWER_OF_TEN = re.compile(

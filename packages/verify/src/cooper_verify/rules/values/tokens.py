@@ -11,7 +11,7 @@ _GREEK_NAMES = (
     " omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega"
 )
 _GREEK_LETTERS = dict(zip("αβγδεζηθικλμνξρστυφχψωΓΔΘΛΞΣΦΨΩ", _GREEK_NAMES.split(), strict=True))
-GREEK = {*_GREEK_LETTERS.values(), "epsilon", "phi", "Upsilon"}
+GREEK = {*_GREEK_LETTERS.values(), "epsilon", "phi", "Upsilon", "whole"}
 FUNCTIONS = {
     *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "exp", "ln"),
     *("log", "lg", "sqrt", "cbrt", "abs", "floor", "ceil", "min", "max", "gcd", "lcm"),
