@@ -13,91 +13,79 @@ from cooper_verify.rules.word_forms import IRREGULAR
 _VERBS = """
 accommodate arrange arrive attend bake baby-sit barter bike boil borrow bottle bounce brew brush buy bring build call
 camp capture carry carve catch chew chop clean climb coach collect color consume cook crochet cycle dance decorate
-deliver deposit dig display donate download draw dress drink drive dry earn eat educate employ engrave enjoy enroll
-feed fetch fill fish fly fold fry gain garden gather get give go grade graze greet grill grind hang harvest have hike
-hire hold host hug hunt ice invite iron jog jump kick knit label laminate lay learn lease lend lift live load lug mail
-make manufacture meet milk mop mow nail obtain occupy offer open order own pack paint park pay perform photograph pick
-pile place plant play plow possess pour practice prepare present print produce purchase raise read receive record
-recycle rent repair ride roast row run sail save saw score sell send serve sew shelve ship shoot shop sing sit skate
-sketch ski sleep slice smoke solve sow spend spray stack stand stay stick store study supply swim tag take teach text
-trade train transport travel tutor type unload upload vacuum visit walk wash watch water weave wear weed weigh win
-wipe work wrap write yield cost need require sum total form leave contribute share split dole hand allocate assign
-accumulate gift grow cover reach charge bill lose finish complete organize join put create design invest pedal peel
-prune publish pump rake rescue sharpen shave shovel spread sprinkle stuff translate trim unpack wake warm apply attach
-award bathe celebrate drill escape explore film hatch inflate install kayak mix mount mend rebuild refill remodel
-renovate reserve restock resell sign sort staple stitch swap tow trace vote
+deliver deposit dig display donate download draw dress drink drive dry earn eat educate employ engrave enjoy enroll feed
+fetch fill fish fly fold fry gain garden gather get give go grade graze greet grill grind hang harvest have hike hire
+hold host hug hunt ice invite iron jog jump kick knit label laminate lay learn lease lend lift live load lug mail make
+manufacture meet milk mop mow nail obtain occupy offer open order own pack paint park pay perform photograph pick pile
+place plant play plow possess pour practice prepare present print produce purchase raise read receive record recycle
+rent repair ride roast row run sail save saw score sell send serve sew shelve ship shoot shop sing sit skate sketch ski
+sleep slice smoke solve sow spend spray stack stand stay stick store study supply swim tag take teach text trade train
+transport travel tutor type unload upload vacuum visit walk wash watch water weave wear weed weigh win wipe work wrap
+write yield cost need require sum total form leave contribute share split dole hand allocate assign accumulate gift grow
+cover reach charge bill lose finish complete organize join put create design invest pedal peel prune publish pump rake
+rescue sharpen shave shovel spread sprinkle stuff translate trim unpack wake warm apply attach award bathe celebrate
+drill escape explore film hatch inflate install kayak mix mount mend rebuild refill remodel renovate reserve restock
+resell sign sort staple stitch swap tow trace vote
 """
 _THINGS = """
-afternoon air airport aquarium arcade area art aunt avenue backpack backpacker backyard bacon bakery baker band bank
-bar barbecue barber bath bathroom beach beef beer biology birth birthday boss boyfriend bread breakfast broccoli brunch
-buddy budget business butter cabbage cabin cafe cafeteria cage calcium campus cardboard cash cashier celery cement
-cereal champion charity cheese chemistry chess choir christmas cider circus cinema clay clinic closet clothes clothing
-coal coach coffee collection college commission community concert concrete contest cook corn cornmeal cotton cousin
-crew crop crowd culture curry dad daddy daily daughter dentist dessert diet dinner distance dough downtown driveway
-drugstore dust electricity energy equipment essay evening exercise fabric fair farmer fashion father fee feed
-fertilizer fiance fishing flour food forest freezer friday fridge fuel fudge fun fur furniture garage garbage gas
-gasoline girlfriend glue gold grain grandfather grandma grandmother grandpa grandson grass gravel grocery groceries
-ground gym hair hall halloween hay headphone height hobby holiday homework honey household housework husband ice income
-ink insurance interest internet jam january jelly jewelry june july kitchen lab laboratory labor lace landlord laundry
-lemonade lettuce life lunch luggage lumber machinery maid mail maple market material math maths mathematics mayonnaise
-meat medicine metal midnight milk miner mom mommy monday money morning mother mud mum museum music nephew neighborhood
-niece night noon november number oak oatmeal ocean october oil online outdoors owner oxygen paint pantry paperwork
-parking party pasta patio pay paycheck payroll pet piano picnic pine plastic playground plumber plywood poetry popcorn
-pork porch postage president price production profit purse rain ranch rehearsal rent rental repair rice roof rubber
-rubbish sail salary salt sand saturday sauce savings scenery schedule science sea season seafood semester september
-service sewing shampoo shed shipment shopping shore shower silk silver sky snow soap soccer soil son spaghetti sport
-spring stadium staff stair steel stock storage storm studio stuff sugar summer sun sunday sunlight supermarket supper
-surgery swimming syrup tape tax taxi tea teeth tennis tent theater theatre thread thursday tofu toothpaste traffic
-trail training transport transportation travel trash treasure trim tuesday tuition turkey tutor uncle vacation vanilla
-vinegar wage wallet warehouse washing water weather wedding wednesday weekend weekday wheat wife winter woods wool
-worth yarn yesterday yoga yogurt youth zoo circle parallelogram trapezoid rhombus pentagon hexagon octagon sphere
-cylinder cone pyramid prism tetrahedron parabola ellipse hyperbola line chord arc segment altitude bisector tangent
-polynomial equation inequality function grid board array lattice graph diagram figure shape region surface midpoint
-origin axis axes company body cream cup drawer ingredient wrapper overtime delivery journey bin bonus allowance action
-app bushel carnival coupon junk wood fund construction shelter revenue drum deck trout basil patient mask marathon
-copper hockey donation coaster cart carnation wine stitch shrimp raisin patch oyster vampire character birdhouse bell
-cheesecake investment binder surfer senior liquid highlighter granola gnome dice tub tech sign sandbox salmon minnow
-menu macaroon macaroni hit haircut folder dryer dragon crab county wire twig textbook straw spa salon poodle hospital
-fundraiser client channel boot antacid tissue sneaker sequin refrigerator recess racer guitar groom elevator crunch
-cargo tadpole pointer toad cooler oat litter web trumpet tournament toddler toast situp screen powder kit flock chalk
-chain caramel bun spacecraft website vendor supplier subscription squat slide silverware scissors highway fountain
-florist fisherman entrance detergent baggie athlete article activity appetizer tower tab reunion rancher pickle omelet
-mower membership frosting carpet bookstore accessory utility toothbrush toll strip sled seagull scholarship paw lottery
-kernel gallery footage cutlery blouse almond zombie spaceship seller relay lipstick kibble human horseshoe grandparent
-gemstone firewood firecracker cupboard craft cookout chest bronze bandage vet tricycle theme system swallow stationery
-sailor reward ravioli rack quilt playlist pickup papaya mink mailman leopard league lawnmower hose heater hanger flute
-centerpiece cave caffeine belt auction velvet tuna topping toenail starfish smoothie smartphone sidewalk rung parakeet
-panda orphanage hive hawk gecko film colony claw carpenter campsite campaign builder buffet aluminum zit whistle soy
-slipper session security sapling rooster pod pill mayor magnet librarian lasagna lady jerky hairspray government
-geography fencing dive department cottage contact clover catfish cabinet buyer bowling bookmark birdseed beaver artwork
-artist unicorn tattoo swan survey strand stocking stable souvenir sandcastle perfume nest mosquito maize magician lily
-jug jail hippopotamus helmet gear exhibit elder eel dandelion curtain crane alligator adoption monitor vlog dose
-flagstone everything everyone mechanic accountant bamboo loan pepperoni amusement goldfish flagpole stage mall spot
-recipe piggy expense earnings goods gum chip rotation reflection curve coordinate May March April August January
-February June July September October November December brand century chairman club colleague committee council dance
-debate democracy device district dorm economy editor election employer event festival fiction firm flood footprint
-gathering genre handbag hut inn jet journal journalist kingdom lecture license mammal mansion mattress meadow melody
-merchant mill mixture monument mosque motel motor neighbour opera orchestra organ outlet palace pavement peasant
-photographer pharmacy physics pilot pipe pirate planner poet police politician portfolio prayer prison professor
-programme protein pump radar rail railway railroad recording refuge reporter researcher retailer sculpture secretary
-servant shareholder shepherd shopper shuttle specialist spice startup statue submarine suburb subway suitcase surgeon
-syllabus symphony tailor technician technology telephone telescope temple territory textile tourism trader tradition
-trailer tribe truckload tunnel turbine university vaccine venue veteran villa violin vocabulary voyage waiter waitress
-warrior waterfall wilderness witness workshop wrestler yacht adventure agency alarm alley alphabet ambulance
-anniversary antique apron archer architect arrow attic author baggage balcony balloonist banker barn basement bathtub
-beard beehive beverage bishop blender boutique cable calendar canvas captain caravan cathedral cellar chapel cheek
-chimney cliff cloth cloud coastline cocktail compass composer conductor convention cookbook costume courtyard cradle
-creek cruise cushion dam daycare diary dictionary dome donor doorway drought dwarf earthquake emperor encyclopedia
-estate fairy farmland faucet fern fiber fireplace fishery fleet fog folk gang gate gown grammar greenhouse harbor
-helicopter herb hero hostel housing inmate instructor instrument intern investor ivory jungle ketchup kettle
-kindergarten knight ladder laser leather lounge lord manuscript marina mast mentor microwave midwife missile mosaic
-moss mural mustard navy necktie nectar neighbourhood nomad nursery oasis oven paddle painter palm parachute parade
-parcel parliament petrol pigment pillar platform plaza pollen porcelain port prairie preschool princess prisoner puppet
-queen radiator rainbow reef referee rescue reservoir robe rocket rodent sandal scanner scholar scooter scroll seaside
-sergeant shrub skeleton skyscraper smoke snowman sofa sparrow spinach stairway steam steward stove stream swamp
-swimsuit sword tablecloth tanker teapot tenant terrace thermos throne timber toaster tobacco tomb tortilla trolley
-troop trunk turf vault vein vine vineyard volcano volleyball vulture wagon ward weaver wheelchair windmill windshield
-wizard woodland
+afternoon air airport aquarium arcade area art aunt backpack backyard bacon bakery baker band bank bar barbecue bath
+bathroom beach beef beer biology birth birthday boss boyfriend bread breakfast broccoli buddy budget business butter
+cabbage cabin cafe cafeteria cage campus cardboard cash cashier celery cement cereal champion charity cheese chemistry
+chess choir christmas cider circus cinema clay clinic closet clothes clothing coal coach coffee collection college
+commission community concert concrete contest cook corn cotton cousin crew crop crowd culture curry dad daily daughter
+dentist dessert diet dinner distance dough downtown driveway dust electricity energy equipment essay evening exercise
+fabric fair farmer fashion father fee feed fertilizer fishing flour food forest freezer friday fridge fuel fudge fun fur
+furniture garage garbage gas gasoline girlfriend glue gold grain grandfather grandma grandmother grandpa grandson grass
+gravel grocery groceries ground gym hair hall halloween hay headphone height hobby holiday homework honey household
+husband ice income ink insurance interest internet jam january jelly jewelry june july kitchen lab laboratory labor lace
+landlord laundry lemonade lettuce life lunch luggage lumber machinery mail maple market material math maths mathematics
+meat medicine metal midnight milk mom monday money morning mother mud mum museum music nephew neighborhood niece night
+noon november number oak oatmeal ocean october oil online outdoors owner oxygen paint pantry parking party pasta patio
+pay paycheck pet piano picnic pine plastic playground plumber plywood poetry popcorn pork porch postage president price
+production profit purse rain ranch rent rental repair rice roof rubber sail salary salt sand saturday sauce savings
+schedule science sea season seafood semester september service sewing shampoo shed shipment shopping shore shower silk
+silver sky snow soap soccer soil son spaghetti sport spring stadium staff stair steel stock storage storm studio stuff
+sugar summer sun sunday supermarket swimming syrup tape tax taxi tea teeth tennis tent theater theatre thread thursday
+toothpaste traffic trail training transport transportation travel trash treasure trim tuesday tuition turkey tutor uncle
+vacation vanilla vinegar wage wallet warehouse washing water weather wedding wednesday weekend weekday wheat wife winter
+woods wool worth yarn yesterday yoga yogurt youth zoo circle parallelogram trapezoid rhombus pentagon hexagon octagon
+sphere cylinder cone pyramid prism tetrahedron parabola ellipse hyperbola line chord arc segment altitude bisector
+tangent polynomial equation inequality function grid board array lattice graph diagram figure shape region surface
+midpoint origin axis axes company body cream cup drawer ingredient wrapper overtime delivery journey bin bonus allowance
+action app bushel carnival coupon junk wood fund construction shelter revenue drum deck trout basil patient mask
+marathon copper hockey donation coaster cart carnation wine stitch shrimp raisin patch oyster vampire character
+birdhouse bell cheesecake investment binder surfer senior liquid highlighter granola gnome dice tub tech sign sandbox
+salmon minnow menu macaroon macaroni hit haircut folder dryer dragon crab county wire twig textbook straw spa salon
+poodle hospital fundraiser client channel boot antacid tissue sneaker sequin refrigerator recess racer guitar groom
+elevator crunch cargo tadpole pointer toad cooler oat litter trumpet tournament toddler toast situp screen powder kit
+flock chalk chain caramel bun spacecraft website vendor supplier subscription squat slide silverware scissors highway
+fountain florist fisherman entrance detergent baggie athlete article activity appetizer tower tab reunion rancher pickle
+omelet mower membership frosting carpet bookstore accessory utility toothbrush toll strip sled seagull scholarship paw
+lottery kernel gallery footage cutlery blouse almond spaceship seller relay lipstick kibble human horseshoe grandparent
+gemstone firewood cupboard craft cookout chest bronze bandage vet tricycle theme system swallow stationery sailor reward
+rack quilt playlist pickup papaya mink mailman leopard league lawnmower hose heater hanger flute centerpiece cave
+caffeine belt auction velvet tuna topping toenail starfish smoothie smartphone sidewalk rung parakeet panda orphanage
+hive hawk gecko film colony claw carpenter campsite campaign builder buffet aluminum whistle soy slipper session
+security sapling rooster pod pill mayor magnet librarian lasagna lady jerky government geography fencing dive department
+cottage contact clover catfish cabinet buyer bowling bookmark birdseed beaver artwork artist unicorn survey stocking
+stable souvenir sandcastle perfume nest mosquito magician lily jug jail hippopotamus helmet gear exhibit elder eel
+dandelion curtain crane alligator adoption monitor vlog dose flagstone everything everyone mechanic accountant bamboo
+loan pepperoni amusement goldfish flagpole stage mall spot recipe piggy expense earnings goods gum chip rotation
+reflection curve coordinate May March April August January February June July September October November December brand
+century chairman club colleague committee council dance debate device district economy editor election event festival
+fiction firm flood footprint gathering genre handbag inn jet journal license mansion meadow melody merchant mixture
+monument motel neighbour opera orchestra palace pharmacy physics pilot pipe pirate planner poet police politician
+portfolio professor protein pump rail recording researcher retailer sculpture secretary shepherd shopper shuttle
+specialist spice statue subway suitcase tailor technician technology telephone telescope trader tradition trailer tribe
+truckload tunnel university vaccine venue veteran violin voyage waiter waitress waterfall wilderness adventure agency
+alarm alley alphabet ambulance anniversary antique apron archer architect arrow attic author balcony barn basement
+bathtub beard beehive beverage blender boutique cable calendar canvas captain caravan cliff cloth cloud cocktail
+convention cookbook costume courtyard creek cruise daycare dictionary donor drought dwarf earthquake encyclopedia estate
+fairy farmland faucet fern fiber fireplace fleet fog gate harbor helicopter herb hostel housing instructor instrument
+intern ivory ketchup kettle kindergarten knight ladder leather lounge marina mosaic mural mustard nectar nursery oven
+paddle painter palm parade pillar platform porcelain port prairie preschool princess queen radiator rainbow reef rescue
+robe rocket rodent sandal scanner scooter scroll seaside shrub skeleton skyscraper snowman sofa sparrow spinach stove
+stream swamp sword tablecloth tanker tenant thermos timber toaster troop trunk vein vine volleyball wizard
 """
 _QUALITIES = """
 red blue green yellow black white pink purple orange brown gray grey golden silver colored colorful striped wooden
@@ -107,68 +95,29 @@ chocolate vanilla strawberry blueberry baked cooked frozen fried mathematical ge
 rectangular square circular convex isosceles equilateral inscribed ordered
 """
 _GIVEN_NAMES = """
-Aaron Abby Abe Abel Abigail Abraham Adam Addison Adelaide Adele Adolfo Adrian Adrianna Agatha Agnes Ahmed Aidan Alan
-Alannah Albert Alden Alec Aleena Alex Alexa Alexander Alexandra Alexandre Alexis Alfonso Ali Alice Alicia Alison Alissa
-Aliyah Allan Allen Allie Allison Allyn Alma Alton Alvin Alyssa Amalia Amanda Amber Amelia Amir Amy Ana Anais Anderson
-Andre Andrea Andrew Andy Angel Angela Angelina Angelo Angie Angus Anita Ann Anna Annalise Anne Annie Annika Anthony
-Antoine Anton Antonella Antonia Antonio Anya April Archibald Archie Aria Ariana Ariel Ariella Arman Arnold Aron Arthur
-Ashley Ashton Asia Aubrey Audrey Augustus Austin Ava Avery Aziz Bailey Barbara Barbie Barney Barry Bart Bea Beatrice
-Beatrix Becky Belinda Bella Belle Ben Benjamin Bennett Benny Benson Bernard Bernie Bert Beth Bethany Betsy Betty Bianca
-Biff Bill Billie Billy Binkie Blair Blake Blanche Bob Bobby Bodhi Bonnie Boris Boyd Brad Braden Bradley Brady Brandon
-Brandy Brayden Breanna Brenda Brendan Brennan Brent Bret Brett Brian Brianna Bridget Britney Brittany Brittney Brock
-Brooke Bruce Bruno Bryan Buffy Caitlin Caleb Calvin Camden Cameron Camila Candace Candice Cara Carl Carla Carlos Carlton
-Carly Carmen Carol Carole Carolina Caroline Carolyn Carrie Carson Carter Cary Casey Cassandra Cassidy Cassie Catherine
-Cathy Cecilia Celia Celina Celine Chad Chandler Chandra Chantal Charlene Charles Charley Charlie Charlotte Chelsea Chen
-Chenny Cheryl Cheyenne Chloe Chris Christian Christina Christine Christopher Christy Chuck Cindy Claire Clara Clare
-Clarence Clarissa Clark Claudia Clayton Clinton Clive Clyde Cody Cole Colin Colleen Collin Colton Conner Connie Connor
-Conor Cooper Cora Corey Cornelia Cory Craig Cristian Cruz Crystal Curt Curtis Cynthia Cyrus Daisy Dakota Dale Damien Dan
-Dana Dane Dani Daniel Daniela Daniella Danielle Danny Dante Darcy Daria Darius Darla Darnell Darrel Darren Darryl Darwin
-Daryl Dave David Davis Dawn Dean Debbie Debby Deborah Del Delaney Delores Denise Dennis Derek Devin Dexter Diana Diane
-Diaz Diego Dimitri Dina Dolly Don Donald Donna Donny Donovan Dora Doris Dorothy Doug Douglas Drew Duane Dustin Dwayne
-Dylan Ed Eddie Eden Edgar Edith Edmund Eduardo Edward Eileen Elaine Elena Eli Elijah Elisa Elise Eliza Elizabeth Ella
-Ellen Ellie Elliot Ellis Elmer Elsa Elsie Elvis Emery Emile Emily Emma Emmanuel Enid Enrique Ephraim Eric Erica Erik
-Erika Erin Ernest Ernesto Ernie Esther Ethan Eugene Eunice Eva Evan Eve Evelyn Evie Fabian Faye Felicia Felicity Felix
-Fern Fernanda Finley Fiona Fletcher Fran Frances Francine Francis Frank Frankie Franklin Fred Freddy Frederick Gabby
-Gabe Gabriel Gabriella Gabrielle Gail Garrett Gary Gavin Gemma Genevieve Geoff Geoffrey George Georgia Georgina Gerald
-Gerry Gertrude Gideon Gigi Gilbert Gina Ginger Gino Giselle Gladys Glenda Glenn Gloria Gordon Grace Graham Grayson Greg
-Greta Gretchen Gretel Grey Griffin Gunther Gus Guy Guzman Gwen Gwendolyn Hailey Haley Hallie Hana Hank Hanna Hannah Hans
-Harold Harper Harriet Harris Harrison Harry Harvey Hasan Hayden Hayley Hazel Heather Hector Heidi Heine Helen Helga
-Henri Henry Herbert Hilary Hillary Hilt Holly Howard Hugh Hugo Hunter Ian Iesha Imma Ines Inez Ingrid Irene Iris Isaac
-Isabel Isabella Isabelle Ivan Ivy Jack Jackie Jackson Jacob Jacqueline Jacques Jade Jaden Jairus Jake Jamal Jame James
-Jameson Jamie Jan Jane Janelle Janet Janeth Janice Janine Jared Jasmine Jason Jasper Javier Jay Jayden Jaylen Jean
-Jeanine Jeanne Jed Jeff Jefferson Jeffrey Jemma Jen Jenn Jenna Jennie Jennifer Jenny Jensen Jeremy Jermaine Jerome Jerry
-Jess Jessa Jesse Jessica Jessie Jessy Jesus Jill Jillian Jim Jimmy Joan Joanie Joanna Joanne Jocelyn Joe Joel Joey
-Johann Johanna Johannes John Johnny Johnson Jolene Jon Jonah Jonas Jonathan Jones Jordan Jorge Jose Joseph Josh Joshua
-Josiah Josie Jovana Joy Joyce Juan Juanita Jude Judy Jules Julia Julian Julie Juliet Julio Junior Justin Justine Kai
-Kaleb Kara Karen Karina Karl Kat Kate Katelyn Katherine Kathleen Kathryn Kathy Katie Katrina Katy Kayla Kaylee Keanu
-Keith Kelly Kelsey Kelvin Ken Kendall Kendra Kenji Kenneth Kenny Kent Kenya Kevin Khalil Kiera Kim Kimberly Kimiko
-Kingsley Kira Kobe Kris Krista Kristen Kristi Kristin Kristine Kristy Kyla Kyle Kylie Lana Lance Lara Larry Laura Laurel
-Lauren Laurie Lawrence Layla Leah Lee Leila Lena Lenny Leo Leon Leonard Leslie Levi Lewis Lex Lexi Lexie Liam Libby Lila
-Lillian Lilly Lily Linda Lindsay Lindsey Lionel Lisa Liz Liza Lizette Lizzie Lizzy Lloyd Logan Lois Lola Lopez Lori
-Lorie Lorraine Lou Louie Louis Louise Luca Lucas Lucia Lucien Lucille Lucy Ludwig Luis Luisa Luka Luke Lulu Luna Luther
-Lydia Lyle Lynn Lynne Mabel Macy Maddie Maddy Madeline Madison Magdalena Maggie Maisie Malcolm Malcom Malik Mandy Manny
-Manu Mara Marc Marcel Marcia Marco Marcus Marcy Margaret Marge Margo Maria Mariam Marianne Marie Marin Marina Mario
-Marion Marissa Mark Markus Marla Marlene Marley Marlon Marta Martha Martin Martine Marvin Mary Maryann Mason Mateo
-Matilda Matt Matthew Matthias Maud Maurice Maxwell Maya Megan Mei Mel Melanie Melissa Mia Micah Michael Michaela Michel
-Michelle Mickey Miguel Mika Mike Mikey Miki Mila Milburg Mildred Milena Miles Miley Millie Milly Milo Milton Mindy
-Miranda Miriam Misha Missy Mitch Mitchell Mohamed Mohammad Mohammed Molly Mona Monica Monroe Morgan Moses Myrtle Nadia
-Nadine Nancy Naomi Natalia Natalie Natasha Nate Nathalie Nathan Nathaniel Ned Neil Nell Nellie Nelly Nicholas Nick Nicky
-Nicole Nigel Nina Nissa Noah Noel Nora Norma Olaf Olga Olive Oliver Olivia Omar Ophelia Orlando Oscar Owen Pablo Paco
-Paige Pam Pamela Parker Pat Patricia Patrick Patty Paul Paula Pauline Paulo Pedro Peggy Penelope Penny Perry Pete Peter
-Peyton Phil Philip Phillip Phoebe Pierre Polly Porter Preston Priya Quincy Quinn Rachel Rafael Rahim Raj Ralph Ramon
-Randy Raul Raven Ravi Ray Raymond Rebecca Reed Reese Reggie Regina Remy Rene Rex Rhea Rhonda Ricardo Richard Richmond
-Rick Ricky Riley Rita Rob Robbie Robert Roberta Roberto Robi Robin Robyn Rodney Roger Roman Ron Ronald Ronnie Rory Rosa
-Rose Roselyn Rosie Ross Roxanne Roy Ruby Rudy Rupert Russell Ruth Ryan Sabina Sabrina Sadie Sally Sam Samantha Sammy
-Samson Samuel Sanchez Sandra Sandy Santiago Sara Sarah Sasha Savannah Sawyer Scarlett Scott Sean Sebastian Selena Selma
-Serena Sergio Seth Seymour Shane Shannon Shara Sharon Shaun Shawn Shawna Sheila Shelby Shelley Shelly Sheridan Sherman
-Sherry Shiela Shirley Sid Sidney Sierra Simon Skye Skylar Snyder Sofia Solomon Sonja Sophia Sophie Spencer Stacy Stan
-Stanley Stefan Stella Steph Stephanie Stephen Steve Steven Stevie Stuart Sue Sunny Susan Susie Suzanne Suzie Suzy Sydney
-Sylvia Tabitha Talia Tamara Tammy Tanner Tanya Tara Tate Taylor Ted Teddy Teresa Terrence Terry Tess Tessa Thelma Theo
-Theodore Theresa Thomas Thompson Tiffany Tim Timmy Timothy Tina Tobias Toby Todd Tom Tomas Tommy Toni Tony Tonya Tori
-Tory Traci Tracy Travis Trent Trevor Trey Tricia Trish Troy Tucker Tyler Tyson Ursula Val Valerie Vanessa Vera Veronica
-Victor Victoria Vincent Vinnie Viola Violet Virginia Vivian Viviana Vivienne Wade Wally Walter Wanda Warren Watson Wayne
-Wendi Wendy Wesley Whitney Wilfred William Williams Willie Willy Wilma Wilson Winston Wolfgang Wong Wyatt Xavier Xia
-Yanna Yasmin Yolanda Yuan Yun Yuri Yusuf Yves Yvonne Zach Zachary Zack Zane Zara Zoe
+Aaron Abe Abigail Adam Alan Albert Alec Alex Alexa Ali Alice Alicia Allan Allen Allie Alyssa Amanda Amber Amelia Amy
+Andrea Andrew Andy Angela Angie Ann Anna Anne Annie Anthony April Arnold Arthur Ashley Austin Ava Bailey Barbara Barry
+Beatrice Becky Bella Ben Benjamin Benny Bert Beth Bethany Betty Bianca Bill Billy Blake Bob Bobby Bonnie Brad Brandon
+Brenda Brian Bridget Brittany Bruce Bryan Caleb Calvin Cameron Carl Carla Carlos Carly Carmen Carol Carolyn Carrie
+Carson Carter Casey Catherine Chad Charles Charlie Charlotte Chen Cheryl Chloe Chris Christian Christina Christine Chuck
+Cindy Claire Clara Cody Cole Connie Connor Corey Cory Craig Crystal Daisy Dale Dan Dana Daniel Danielle Danny Dave David
+Dawn Dean Debby Dennis Derek Diana Diane Diego Don Donald Donna Dora Dorothy Doug Drew Dylan Ed Edward Elizabeth Ella
+Ellen Elsa Emily Emma Eric Erica Erin Ethan Eugene Evan Eve Evelyn Faye Frank Frankie Fred Gabriel Gary George Georgia
+Gerald Gina Ginger Gloria Gordon Grace Greg Greta Gretchen Gwen Haley Hank Hannah Harold Harry Hazel Heather Helen Henry
+Hilt Hunter Ian Irene Isabel Isabella Ivan Jack Jackie Jackson Jacob Jake James Jamie Jan Jane Janet Janice Jared
+Jasmine Jason Javier Jay Jayden Jean Jeff Jen Jenna Jennifer Jenny Jeremy Jerome Jerry Jess Jesse Jessica Jessie Jill
+Jim Jimmy Joan Joe Joel Joey John Johnny Johnson Jon Jonah Jonathan Jones Jordan Jorge Jose Joseph Josh Joshua Joy Joyce
+Juan Judy Julia Julie Justin Kaleb Karen Kate Katie Kayla Keith Kelly Ken Kendra Kenny Kevin Kim Kimberly Kris Kyle
+Kylie Lana Lara Larry Laura Lauren Lawrence Leah Lee Leila Leo Lewis Lexie Lily Linda Lisa Liz Logan Lori Lou Louis
+Louise Lucas Lucy Luke Lydia Mabel Madeline Maggie Malcolm Mandy Manny Mara Marcia Marco Marcus Marcy Margaret Maria
+Marie Mario Marissa Mark Marta Martha Martin Mary Mason Matt Matthew Megan Melanie Melissa Mia Micah Michael Michelle
+Mike Miles Mitch Mitchell Molly Monica Nancy Natalie Nate Nathan Ned Neil Nell Nick Nicole Nina Noah Oliver Olivia Oscar
+Paco Paige Pam Parker Pat Patricia Patrick Patty Paul Paula Penny Pete Peter Phil Philip Phillip Pierre Polly Rachel
+Ralph Randy Ray Rebecca Richard Rick Rita Rob Robert Robin Roger Ron Ronald Rory Rosa Rose Ruby Ruth Ryan Sally Sam
+Samantha Sammy Samuel Sandra Sandy Sara Sarah Sasha Scott Sean Seth Shannon Sharon Sheila Shelby Sheridan Shiela Shirley
+Simon Sofia Sophie Stacy Stan Stanley Stephanie Stephen Steve Steven Sue Susan Susie Suzanne Sydney Tanya Tara Taylor
+Ted Teresa Terry Theo Theresa Thomas Tiffany Tim Timothy Tina Toby Todd Tom Tommy Tony Tonya Tracy Trevor Trey Tyler
+Vanessa Veronica Victor Vincent Virginia Walter Wanda Wendy William Willie Wilson Zach Zachary Zack Zoe
 """
 
 

@@ -301,8 +301,9 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
             return True
         if _SEVERAL_WORDS.search(reference) and _IS_FORMULA.search(text) and readings(text):
             return True
-        if any_number(text) and (changes_number(reference) or (not _WORD.search(text) and _may_compute(reference))):
-            return True  # 144 for "12 squared", 5 for "half of 10"
+        is_computed = _BESIDE_NUMBER.search(reference) and not (_NO_UNIT.search(reference) or MONTH.search(reference))
+        if any_number(text) and (changes_number(reference) or (is_computed and not _WORD.search(text))):
+            return True  # 144 for "12 squared", 5 for "half of 10" and "20% of 25"
         may_be_value = _CLOCK.fullmatch(reference) or (
             re.search(r"[^\W\d_]", reference) and not MONTH.search(reference)
         )
@@ -310,11 +311,6 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
         return is_equal or _may_be_equal(reference, text, comparison)
     except _UndecidedError:
         return False
-
-
-def _may_compute(reference: str) -> bool:
-    """Whether a reference in words has a number that its words may compute with: "20% of 50", "twice 6"."""
-    return bool(_BESIDE_NUMBER.search(reference)) and not (_NO_UNIT.search(reference) or MONTH.search(reference))
 
 
 _NUMERAL = rf"(?:(?<![\d.,])\d[\d.,]*+\\?%?|\b(?:{'|'.join(NUMBER_OF_WORD)})\b)"

@@ -204,11 +204,6 @@ def _is_final(tree: Tree) -> bool:
     return tree[0] == "number" or (tree[0] == "^" and tree[1] == number(10))
 
 
-def _is_irrational(reference: Scalar, answer: Scalar) -> bool:
-    """Whether an answer has no other exact form than an expression, and the reference is its decimal."""
-    return has_decimal(reference.tree) and constant(answer.tree) is None and not names(answer.tree)
-
-
 def compare_scalars(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool = False) -> Verdict:
     """The verdict on a single value."""
     if any(_MAY_SCALE.search(side.text) for side in (reference, answer)) and names(reference.tree) != names(
@@ -273,12 +268,16 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
     trees = _readings(reference, answer)
     if any(same(reference.tree, tree, symbolic) for tree in trees):
         is_unfinished = reference.is_final and not answer.is_final  # a reference may be 4/2 itself
-        if is_number and not expressions and is_unfinished and not _is_irrational(reference, answer):
+        # An irrational number has no other exact form than an expression, and the reference may be its decimal.
+        is_irrational = has_decimal(reference.tree) and constant(answer.tree) is None and not names(answer.tree)
+        if is_number and not expressions and is_unfinished and not is_irrational:
             return "unparsed"
         if bool(reference.unit) != bool(answer.unit) and (reference.is_attached or answer.is_attached):
             return "unparsed"  # 7N is a force or seven times a variable
-        if answer.is_approximate and is_number and not (reference.is_approximate or _is_measured(reference.tree)):
-            return "unparsed"  # "about 12" is no count; a reference with decimals is rounded itself
+        value = constant(reference.tree) if has_decimal(reference.tree) else None
+        is_rounded_itself = value is not None and value.denominator != 1
+        if answer.is_approximate and is_number and not (reference.is_approximate or is_rounded_itself):
+            return "unparsed"  # "about 12" is no count
         return "correct"
     if answer.is_approximate or any(has_bare_logarithm(side.tree) for side in (reference, answer)):
         return "unparsed"
@@ -369,12 +368,6 @@ def _readings(reference: Scalar, answer: Scalar) -> list[Tree]:
         )
         return [turned] if has_radians else [tree, turned]
     return [tree]
-
-
-def _is_measured(tree: Tree) -> bool:
-    """Whether a number has decimals that are not zero: it is rounded itself."""
-    value = constant(tree)
-    return has_decimal(tree) and value is not None and value.denominator != 1
 
 
 def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> bool:

@@ -133,21 +133,6 @@ def _solved(comparison: Comparison, one: Any, other: Any) -> Verdict:
     return verdict if verdict == "correct" else "unparsed"
 
 
-_RISING = ("smallest to largest", "smallest to greatest", "least to greatest", "ascending order", "increasing order")
-
-
-def _in_asked_order(comparison: Comparison, one: Any, other: Any) -> Verdict:
-    """`b, c, a` is `b < c < a` where the question asks for the order from the smallest on."""
-    chain, several = (one, other) if isinstance(one, Chain) else (other, one)
-    trees = [element[0].tree for element in several.elements if isinstance(element[0], Scalar)]
-    is_same = {*chain.signs} == {"<"} and [*chain.trees] == trees
-    return "correct" if is_same and comparison.words.asks(*_RISING) else "unparsed"
-
-
-def _differ(comparison: Comparison, one: Any, other: Any) -> Verdict:
-    return "wrong"
-
-
 def _none_or_named(comparison: Comparison, one: Any, other: Any) -> Verdict:
     """Whatever its name, a value is not none: `x = 3`. That `A \\cup B = \\emptyset` may be another set."""
     verdict = comparison(*(side.value if isinstance(side, Named) else [side] for side in (one, other)))
@@ -175,7 +160,6 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (Named, Equation): _solved,
     (Named, System): _as_indexed,
     (Chain, Chain): lambda comparison, one, other: relation.compare_chains(one, other, comparison.same),
-    (Chain, Several): _in_asked_order,
     (Named, Named): _by_parts(relation.compare_named),
     (System, System): _by_parts(relation.compare_systems),
     (System, Several): _by_parts(relation.compare_system_and_values),
@@ -187,7 +171,7 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     **{(Named, kind): _without_name for kind in (Scalar, Several, Tuple, Ratio, Region, Matrix, Piecewise)},
     (Empty, Scalar): _none_or_number,
     (Empty, Named): _none_or_named,
-    **{(Empty, kind): _differ for kind in (Several, Tuple, Region, System)},
+    **{(Empty, kind): lambda *sides: "wrong" for kind in (Several, Tuple, Region, System)},
 }
 TABLE |= {(other, one): compare for (one, other), compare in TABLE.items() if one is not other}
 """The comparison of a reference's type with an answer's. It is the same in both directions."""
