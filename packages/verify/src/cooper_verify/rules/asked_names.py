@@ -79,7 +79,7 @@ def functions_of_value(before: str, texts: Sequence[str]) -> list[str]:
 
 
 def asks_function(name: str, asked: str) -> bool:
-    r"""Whether a question asks for the value of this function alone: not for `\sin x\cos x`."""
+    r"""Whether a question asks for the value of this function or formula alone: not for `\sin x\cos x`."""
     own = r"\s*".join(map(re.escape, re.sub(r"\s", "", _plain(name))))
     alone = rf"(?<![\w)+*/^-])(?<![+*/^-]\s){own}(?=\s*(?:[$.,?]|and\b|if\b|\Z))"
     return re.search(alone, _plain(asked)) is not None
@@ -127,7 +127,7 @@ def may_be_named(name: str, asked: str, question: str) -> bool:
     terms = [*names, *map(_bare_name, _ASKED_TERM.findall(asked))]
     own = _bare_name(name)
     is_sum = re.search(r"[-/^]", own) is None
-    if not terms or own in terms or (is_sum and sorted(own) in map(sorted, terms)):
+    if not terms or own in terms or (is_sum and sorted(own) in map(sorted, terms)) or asks_function(name, asked):
         return True
     letters = {*_LETTER_OF_NAME.findall(own)}
     if re.fullmatch(r"[a-z][^a-z(]*\([^()]*\)", own):

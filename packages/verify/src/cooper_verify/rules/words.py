@@ -399,12 +399,11 @@ class Words:
             return self._knows(f"{_ASKED} {word}")
         return Words(*self._texts[1:])._knows(word) if is_first and speaks(word) else self._knows(word)
 
-    def asks(self, *words: str) -> bool:
-        """Whether the question has one of some words or letters; of the empty word, whether there is a question."""
-        question = self._texts[0] if self._texts else ""
-        return bool(question) and any(
-            re.search(rf"(?<![A-Za-z\\]){re.escape(word)}(?![A-Za-z])" if word else "", question) for word in words
-        )
+    def asks(self, *letters: str) -> bool:
+        """Whether the question has one of some letters; of the empty one, whether there is a question."""
+        question = (*self._texts, "")[0]
+        said = rf"(?<![A-Za-z\\])(?:{'|'.join(map(re.escape, letters))})(?![A-Za-z])"
+        return question != "" and re.search(said, question) is not None
 
     def know(self, words: Iterable[str]) -> bool:
         """Whether each of these words, or a word with its neighbour, occurs in the question or the reference, in any
