@@ -95,29 +95,27 @@ chocolate vanilla strawberry blueberry baked cooked frozen fried mathematical ge
 rectangular square circular convex isosceles equilateral inscribed ordered
 """
 _GIVEN_NAMES = """
-Aaron Abe Abigail Adam Alan Albert Alec Alex Alexa Ali Alice Alicia Allan Allen Allie Alyssa Amanda Amber Amelia Amy
-Andrea Andrew Andy Angela Angie Ann Anna Anne Annie Anthony April Arnold Arthur Ashley Austin Ava Bailey Barbara Barry
-Beatrice Becky Bella Ben Benjamin Benny Bert Beth Bethany Betty Bianca Bill Billy Blake Bob Bobby Bonnie Brad Brandon
-Brenda Brian Bridget Brittany Bruce Bryan Caleb Calvin Cameron Carl Carla Carlos Carly Carmen Carol Carolyn Carrie
-Carson Carter Casey Catherine Chad Charles Charlie Charlotte Chen Cheryl Chloe Chris Christian Christina Christine Chuck
-Cindy Claire Clara Cody Cole Connie Connor Corey Cory Craig Crystal Daisy Dale Dan Dana Daniel Danielle Danny Dave David
-Dawn Dean Debby Dennis Derek Diana Diane Diego Don Donald Donna Dora Dorothy Doug Drew Dylan Ed Edward Elizabeth Ella
-Ellen Elsa Emily Emma Eric Erica Erin Ethan Eugene Evan Eve Evelyn Faye Frank Frankie Fred Gabriel Gary George Georgia
-Gerald Gina Ginger Gloria Gordon Grace Greg Greta Gretchen Gwen Haley Hank Hannah Harold Harry Hazel Heather Helen Henry
+Aaron Abigail Adam Alan Albert Alex Alexa Ali Alice Alicia Allan Allen Allie Alyssa Amanda Amber Amy Andrea Andrew Andy
+Angela Ann Anna Anne Annie Anthony April Arnold Arthur Ashley Austin Ava Bailey Barbara Barry Beatrice Becky Bella Ben
+Benjamin Benny Bert Beth Betty Bianca Bill Billy Blake Bob Bobby Bonnie Brad Brandon Brenda Brian Bridget Brittany Bruce
+Bryan Caleb Calvin Carl Carla Carlos Carly Carmen Carol Carolyn Carrie Carson Carter Casey Catherine Chad Charles
+Charlie Charlotte Chen Cheryl Chloe Chris Christian Christina Christine Cindy Claire Clara Cody Cole Connie Connor Craig
+Daisy Dale Dan Dana Daniel Danny Dave David Dawn Dean Debby Dennis Derek Diana Diane Diego Don Donald Donna Dorothy Doug
+Drew Dylan Ed Edward Elizabeth Ella Ellen Elsa Emily Emma Eric Erica Erin Ethan Eugene Evan Eve Evelyn Faye Frank Fred
+Gabriel Gary George Georgia Gerald Gina Gordon Grace Greg Gretchen Gwen Haley Hannah Harold Harry Heather Helen Henry
 Hilt Hunter Ian Irene Isabel Isabella Ivan Jack Jackie Jackson Jacob Jake James Jamie Jan Jane Janet Janice Jared
-Jasmine Jason Javier Jay Jayden Jean Jeff Jen Jenna Jennifer Jenny Jeremy Jerome Jerry Jess Jesse Jessica Jessie Jill
-Jim Jimmy Joan Joe Joel Joey John Johnny Johnson Jon Jonah Jonathan Jones Jordan Jorge Jose Joseph Josh Joshua Joy Joyce
-Juan Judy Julia Julie Justin Kaleb Karen Kate Katie Kayla Keith Kelly Ken Kendra Kenny Kevin Kim Kimberly Kris Kyle
-Kylie Lana Lara Larry Laura Lauren Lawrence Leah Lee Leila Leo Lewis Lexie Lily Linda Lisa Liz Logan Lori Lou Louis
-Louise Lucas Lucy Luke Lydia Mabel Madeline Maggie Malcolm Mandy Manny Mara Marcia Marco Marcus Marcy Margaret Maria
-Marie Mario Marissa Mark Marta Martha Martin Mary Mason Matt Matthew Megan Melanie Melissa Mia Micah Michael Michelle
-Mike Miles Mitch Mitchell Molly Monica Nancy Natalie Nate Nathan Ned Neil Nell Nick Nicole Nina Noah Oliver Olivia Oscar
-Paco Paige Pam Parker Pat Patricia Patrick Patty Paul Paula Penny Pete Peter Phil Philip Phillip Pierre Polly Rachel
-Ralph Randy Ray Rebecca Richard Rick Rita Rob Robert Robin Roger Ron Ronald Rory Rosa Rose Ruby Ruth Ryan Sally Sam
-Samantha Sammy Samuel Sandra Sandy Sara Sarah Sasha Scott Sean Seth Shannon Sharon Sheila Shelby Sheridan Shiela Shirley
-Simon Sofia Sophie Stacy Stan Stanley Stephanie Stephen Steve Steven Sue Susan Susie Suzanne Sydney Tanya Tara Taylor
-Ted Teresa Terry Theo Theresa Thomas Tiffany Tim Timothy Tina Toby Todd Tom Tommy Tony Tonya Tracy Trevor Trey Tyler
-Vanessa Veronica Victor Vincent Virginia Walter Wanda Wendy William Willie Wilson Zach Zachary Zack Zoe
+Jasmine Jason Javier Jay Jean Jeff Jen Jenna Jennifer Jenny Jeremy Jerome Jerry Jess Jesse Jessica Jessie Jill Jim Jimmy
+Joan Joe Joey John Johnny Johnson Jon Jonah Jonathan Jones Jordan Jose Joseph Josh Joshua Joyce Juan Judy Julia Julie
+Justin Kaleb Karen Kate Katie Kayla Keith Kelly Ken Kendra Kenny Kevin Kim Kimberly Kris Kyle Kylie Lana Lara Larry
+Laura Lauren Lawrence Lee Leila Leo Lewis Lexie Lily Linda Lisa Liz Lori Louis Louise Lucas Lucy Luke Madeline Maggie
+Mandy Manny Marcia Marco Marcus Marcy Margaret Maria Marie Mario Mark Marta Martha Martin Mary Mason Matt Matthew Megan
+Melanie Melissa Mia Micah Michael Michelle Mike Mitch Mitchell Molly Monica Nancy Natalie Nate Nathan Ned Nell Nick
+Nicole Nina Noah Oliver Olivia Oscar Paco Paige Pam Parker Pat Patricia Patrick Paul Paula Penny Pete Peter Phil Philip
+Phillip Pierre Rachel Ralph Randy Ray Rebecca Richard Rick Rita Rob Robert Robin Roger Ron Ronald Rosa Rose Ruth Ryan
+Sally Sam Samantha Sammy Samuel Sandra Sandy Sara Sarah Sasha Scott Sean Seth Shannon Sharon Sheila Shelby Sheridan
+Shiela Simon Sofia Sophie Stacy Stan Stanley Stephanie Stephen Steve Steven Sue Susan Susie Sydney Tanya Tara Taylor Ted
+Teresa Terry Theo Theresa Thomas Tiffany Tim Timothy Tina Toby Todd Tom Tommy Tony Tracy Trevor Tyler Vanessa Victor
+Vincent Virginia Walter Wanda Wendy William Wilson Zach Zachary Zack Zoe
 """
 
 

@@ -226,7 +226,7 @@ def verdict_by(
     comparison = Comparison(symbolic, solutions, expressions, words)
     if reference and reference_kind(reference) == "exact":
         verdict = _exact_verdict(reference, completion, final.texts, comparison, question)
-        rank, *ranks = (without_rank(text, asked_part(question)) for text in (reference, *final.texts))
+        rank, *ranks = (without_rank(bare_text(text), asked_part(question)) for text in (reference, *final.texts))
         is_rank = rank != reference and [rank] == ranks and words.know(final.words)  # 15 for "15th day"
         return "correct" if verdict == "unparsed" and is_rank else verdict
     if (

@@ -13,7 +13,7 @@ _WHOLE_LETTERS, _CONSTANTS = {*"klmn", WHOLE}, {*"CKc"}
 MAY_BE_ANY = _WHOLE_LETTERS | _CONSTANTS
 
 
-def compare_turns(reference: Tree, answer: Tree, are_free: bool) -> Verdict | None:
+def compare_turns(reference: Tree, answer: Tree, are_free: bool, is_part: bool) -> Verdict | None:
     """The verdict on formulas whose letter counts turns; None for others. Only if `are_free`, letters are known to be
     any whole number, so that another first value gives the same values: `-\\frac{\\pi}{2} + k\\pi`."""
     one, other = _turns(reference), _turns(answer)
@@ -26,7 +26,9 @@ def compare_turns(reference: Tree, answer: Tree, are_free: bool) -> Verdict | No
     if not math.isclose(abs(one[1]), abs(other[1])):
         return "unparsed"  # a part of several
     count = (one[0] - other[0]) / one[1]
-    return "correct" if math.isclose(count, round(count), abs_tol=1e-9) else "wrong"
+    if not math.isclose(count, round(count), abs_tol=1e-9):
+        return "wrong"
+    return "unparsed" if is_part else "correct"  # the parts of a pair have the same letter
 
 
 def _turns(tree: Tree) -> tuple[float, float] | None:

@@ -59,7 +59,7 @@ def _scalars(comparison: Comparison, one: Scalar, other: Scalar) -> Verdict:
     letters = (names(one.tree) | names(other.tree)) & MAY_BE_ANY
     if letters and not comparison.words.asks(*letters):
         are_free = WHOLE in letters or comparison.words.asks("")
-        if (turned := compare_turns(one.tree, other.tree, are_free)) is not None:
+        if (turned := compare_turns(one.tree, other.tree, are_free, comparison.expressions)) is not None:
             return turned
         if has_other_constant(one.tree, other.tree, comparison.symbolic):
             return "correct"
@@ -160,7 +160,7 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (Named, Equation): _solved,
     (Named, System): _as_indexed,
     (Chain, Chain): lambda comparison, one, other: relation.compare_chains(one, other, comparison.same),
-    (Named, Named): _by_parts(relation.compare_named),
+    (Named, Named): lambda comparison, one, other: relation.compare_named(one, other, comparison),
     (System, System): _by_parts(relation.compare_systems),
     (System, Several): _by_parts(relation.compare_system_and_values),
     (System, Tuple): _by_parts(relation.compare_system_and_values),
