@@ -89,7 +89,7 @@ _OPPOSITES += [
     for way, asked in (
         (
             rf"\b(?:was|were|had|is now){_THEN_VALUE}(?!.*\b(?:left|remain))",
-            r"\bwill\b|\b(?:do(?:es)?\b[^.?!]*\bhave|is|are)\b[^.?!]*\b(?:left|now)\b",
+            r"\bwill\b|\bdo(?:es)?\b[^.?!]*\bhave\b[^.?!]*\b(?:left|now)\b|\bare\b[^.?!]*\bleft\b",
         ),
         (
             rf"\b(?:sells?|sold|gives?|gave|eats?|ate|los(?:es?|t)|spends?|spent|uses?|used|donated?){_THEN_VALUE}",
