@@ -35,7 +35,7 @@ _IS_AT_END = re.compile(rf"(?:=|{_IS})[\s$]*\Z")
 _SPACES = re.compile(r"(\\[A-Za-z]+\s(?=[A-Za-z]))|\s")
 """Spaces, of which one behind a command ends it."""
 _RATIO_OF = re.compile(r"\bratio\sof\s([^.,;:?\d]{1,40}?)\sto\s([^.,;:?\d]{1,40}?)(?=\s(?:is|are|was|in)\b|[.,;:?]|\Z)")
-_NAMED_CHARS = 80
+_NAMED_CHARS, _VERB_CHARS = 80, 16
 _ASKED_VERB = (
     rf"(?:\b(?:find|determine|compute|calculate|evaluate|solve for|{TELLS})|{_VALUE_OF}|{_IS})"
     r"\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?"
@@ -62,7 +62,7 @@ def is_only_asked(name: str, question: str) -> bool:
 def names_of_value(before: str, texts: Sequence[str]) -> list[str]:
     """What an answer says that its value is the value of: `x`, `f(2)`, `2x`."""
     near = before[-_NAMED_CHARS:]
-    found = [_NAMED.search(near)] if _IS_AT_END.search(near) else []
+    found = [_NAMED.search(near)] if _IS_AT_END.search(near, max(0, len(near) - _VERB_CHARS)) else []
     found += (
         [_NAMED.search(texts[0][: texts[0].index("=") + 1])] if len(texts) == 1 and texts[0].count("=") == 1 else []
     )

@@ -220,7 +220,7 @@ _EATEN = re.compile(r"[\a\b\v\f](?=[a-z])|\t(?=(?:ext|imes|heta|frac)(?![a-z]))|
 
 def one_notation(text: str) -> str:
     """`text` in the notation that all rules read; see this module."""
-    if not text.isprintable():
+    if any(map(text.__contains__, "\a\b\v\f\t\r")):
         text = _EATEN.sub(lambda control: "\\" + "abvftr"["\a\b\v\f\t\r".index(control.group())], text)
     if "&" in text:
         text = _ENTITY.sub(lambda entity: html.unescape(entity.group()), text)

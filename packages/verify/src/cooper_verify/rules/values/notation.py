@@ -139,7 +139,7 @@ _OF_WHOLE = re.compile(
 def _without_parameter(text: str) -> str:
     r"""The text without saying that a function's variable may be any, as `f(x) = 2x \text{ for all } x` does, or that a
     number of turns may be: of `x = k\pi, k \in \mathbb{Z}`, `x = \whole\pi`."""
-    if (any_value := _FOR_ALL.search(text)) and f"({any_value[1]})" in text:
+    if r"\text" in text and (any_value := _FOR_ALL.search(text)) and f"({any_value[1]})" in text:
         return text[: any_value.start()]
     turns = _OF_WHOLE.search(text) if r"\pi" in text else None
     if turns is None:
