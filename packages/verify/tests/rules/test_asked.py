@@ -502,6 +502,26 @@ OF_WHAT = [
     ("How old is Ben now?", "Ben is 12 years old.", "Ben will be 12."),
     ("How old is Ben now?", "Ben is 12.", "In 3 years Ben is 12."),
     ("Where do they meet?", "They meet at 12.", "They meet left of 12."),
+    ("Quanti libri ha letto Marco?", "Marco ha letto 12 libri.", "Marco ha letto 12 pagine."),
+    ("\u00bfCu\u00e1ntos libros ley\u00f3 Ana?", "Ana ley\u00f3 12 libros.", "Ana ley\u00f3 12 p\u00e1ginas."),
+    ("Wie viele B\u00fccher hat Eva gelesen?", "Eva hat 12 B\u00fccher gelesen.", "Eva hat 12 Seiten gelesen."),
+    (
+        "\u0421\u043a\u043e\u043b\u044c\u043a\u043e \u044f\u0431\u043b\u043e\u043a \u0443 \u0422\u043e\u043c\u0430?",
+        "12 \u044f\u0431\u043b\u043e\u043a\u0430",
+        "12 \u043a\u043d\u0438\u0433",
+    ),
+    ("What is the value of x?", "The value of x is 12.", "The value of y is 12."),
+    ("What is x?", "So x is 12.", "So y is 12."),
+    ("Find m.", "m is 12.", "m+1 equals 12"),
+    ("What is a+b+c?", "The sum of a, b, and c is 12.", "So a + b is 12."),
+    ("What is AB + B?", "The value of $AB + B$ is $\\boxed{12}$.", "The value of $A + B$ is $\\boxed{12}$."),
+    ("\u00bfCu\u00e1l es el valor de x?", "El valor de x es 12.", "El valor de y es 12."),
+    ("Bestimme y.", "y ist \\boxed{12}.", "x ist \\boxed{12}."),
+    ("How many pens are in the 4 boxes?", "4 x 3 = 12 pens", "4 x 3 = 12 boxes"),
+    ("How many red cars are there?", "There are 12 red cars.", "There are 12 blue cars."),
+    ("How much taller is Ann than Bob, in cm?", "Ann is 12 cm taller.", "Ann is 12 cm tall."),
+    ("How many cookies are left?", "There are 12 cookies left.", "There were 12 cookies."),
+    ("On which floor does she live?", "She lives on the 12th floor.", "She lives above the 12th floor."),
 ]
 
 
@@ -509,3 +529,19 @@ OF_WHAT = [
 def test_what_the_value_is_of_is_what_the_question_asks_for(question: str, right: str, other: str):
     assert maths_verdict("12", right, question=question) == "correct"
     assert maths_verdict("12", other, question=question) != "correct"
+
+
+@pytest.mark.parametrize("verb", [" is", ":", " of the list is"])
+def test_boxes_with_names_in_words_are_in_their_order(verb: str):
+    question = "What are the mean and the median of the list, in this order?"
+    for first, second in (("3", "2"), ("2", "3")):
+        text = rf"The mean{verb} \boxed{{{first}}} and the median{verb} \boxed{{{second}}}."
+        assert (maths_verdict("3, 2", text, question=question) == "correct") is (first == "3")
+    assert maths_verdict("2", r"x is \boxed{2} and y is \boxed{3}.", question="Find x.") == "correct"
+
+
+def test_an_ordinal_is_a_number_where_the_question_asks_for_a_place():
+    for text in (r"\boxed{15}", r"\boxed{\text{15th}}", r"\boxed{\text{15th day}}"):
+        assert maths_verdict("15th Day", text, question="On which day did he get it?") == "correct"
+        assert maths_verdict("15th Day", text.replace("5", "4"), question="On which day did he get it?") != "correct"
+    assert maths_verdict("15th Day", r"\boxed{15}", question="How many days did it take?") != "correct"

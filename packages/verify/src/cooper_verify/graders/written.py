@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -74,10 +74,6 @@ def form_of(written: str) -> Form:
     found = load_object(written, "function")
     if is_openenv_rubric(found) or (is_rubric(found) and not isinstance(found, type)):
         return "rubric"
-    return _form_of_object(found)
-
-
-def _form_of_object(found: Any) -> Form:
     is_grader = issubclass(found, Grader) if isinstance(found, type) else isinstance(found, Grader)
     return "grader" if is_grader else "function"
 

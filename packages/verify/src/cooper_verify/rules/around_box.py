@@ -88,7 +88,7 @@ _NAME = re.compile(r"(?:\A|[\s,;$({&])(\\?[A-Za-z]+(?:_\w|_\{\w+\})?)\s*&?=\s*\$
 def wholes_of(text: str, boxes: Sequence[Box]) -> tuple[list[str], int]:
     r"""Boxes with what stands around them, and where the last one ends. The two of `(\boxed{1}, \boxed{2})` are one.
 
-    Several that have names keep them: `x=1` and `y=2` for `x=\boxed{1}, y=\boxed{2}`.
+    Several that have names keep them: `x=1` and `y=2` for `x=\boxed{1}, y=\boxed{2}`, and "mean=1" for "the mean is".
     """
     if len(boxes) == 1:
         whole, end = whole_of(text, boxes[0])
@@ -100,14 +100,19 @@ def wholes_of(text: str, boxes: Sequence[Box]) -> tuple[list[str], int]:
     ):
         pieces = [text[box.start : box.end] + gap for box, gap in zip(boxes, [*between, ""], strict=True)]
         return [text[start] + "".join(pieces) + text[end]], end + 1
-    names = [_NAME.search(text, max(0, box.command - _NAME_CHARS), box.command) for box in boxes]
+    starts = [(max(0, box.command - _NAME_CHARS), box.command) for box in boxes]
+    names = [_NAME.search(text, *place) or _SUBJECT.search(text, *place) for place in starts]
     wholes = [whole_of(text, box) for box in boxes]
     named = [f"{name.group(1)}={whole}" for name, (whole, _) in zip(names, wholes, strict=True) if name]
     distinct = len({name.group(1) for name in names if name}) == len(boxes)
     return named if distinct else [whole for whole, _ in wholes], wholes[-1][1]
 
 
-_NAME_CHARS = 40
+_SUBJECT = re.compile(
+    rf"(?i)(?<![\w'\u2019-])([a-z]|[a-z][a-z-]{{3,30}})(?:\sof\s[^.,;:\n$]{{1,40}}?)?\$?(?:\s{words_of('verb')}|\s?:)[\s$*]*\Z"
+)
+"""What a box is the value of, in words: "the mean of the two is"."""
+_NAME_CHARS = 80
 _CONGRUENT = re.compile(r"(?<!\\not)(?:\\equiv|\u2261)\s*\Z")
 MODULUS = re.compile(r"[\s~]{0,9}(?:\\[,;: ]\s?)?\(?\\?[pb]?mod\s*\{?\s*(\d{1,9})\s*\}?\)?")
 r"""Behind a box in a congruence: `\pmod{7}`."""
@@ -196,7 +201,7 @@ def _right(text: str, box: Box, before: str) -> tuple[str, int]:
     if _CONGRUENT.search(text, max(0, box.command - _NAME_CHARS), box.command) and (modulus := MODULUS.match(near)):
         return "", start + modulus.end()
     inside = near[:end]
-    if (words := _TEXT.match(near, end)) and _belongs(words):
+    if (words := _TEXT.match(near, end)) and not _ORDINAL.match(words.group(1)):
         more = _formula_end(near[words.end() :], 0)
         return inside + near[end : words.end() + more], start + words.end() + more
     kept = inside if before or _SPACES.sub("", inside).strip("{}. ") else ""
@@ -222,11 +227,6 @@ def _right(text: str, box: Box, before: str) -> tuple[str, int]:
     length = unit_length(phrase) if phrase[:1] in " ~" or phrase[:1] > "\u2e80" else 0
     length = 0 if changes_number(phrase[:length]) or _NEXT_PART.match(phrase) else length
     return kept + ENDING.sub("", phrase[:length]).rstrip(), start + (place + length if length else end)
-
-
-def _belongs(words: re.Match[str]) -> bool:
-    """Whether a `\\text` behind a box goes on with its value, and is not an ordinal's ending."""
-    return not _ORDINAL.match(words.group(1))
 
 
 def _formula_end(near: str, depth: int) -> int:

@@ -89,13 +89,14 @@ _OPPOSITES += [
     for way, asked in (
         (
             rf"\b(?:was|were|had|is now){_THEN_VALUE}(?!.*\b(?:left|remain))",
-            r"\bwill\b|\bdo(?:es)?\b[^.?!]*\bhave\b[^.?!]*\b(?:left|now)\b",
+            r"\bwill\b|\bdo(?:es)?\b[^.?!]*\bhave\b[^.?!]*\b(?:left|now)\b|\bare\b[^.?!]*\bleft\b",
         ),
         (
             rf"\b(?:sells?|sold|gives?|gave|eats?|ate|los(?:es?|t)|spends?|spent|uses?|used|donated?){_THEN_VALUE}",
             r"\bhow (?:many|much)\b[^.?!]*\b(?:left\b|remain|still ha)",
         ),
         (rf"\b(?:pays?|paid|spends?|spent){_THEN_VALUE}", r"\bhow much (?:money |of the )?change\b"),
+        (rf"{_VALUE}\D{{0,20}}\b(?:tall|long|old|wide|high|deep|heavy)\b", rf"\bhow much {_COMPARATIVE}\b"),
         (rf"\bwill\s(?:have|be){_THEN_VALUE}(?!.*\b(?:left|remain|now))", r"\bnow\b"),
     )
 ]
@@ -144,8 +145,9 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     units = [text[place.start() : place.start() + _UNIT_CHARS] for text in texts if (place := _FIGURE.search(text))]
     inside = units[0].lstrip(_OF_FIGURES) if units else ""
     said = f"{inside} {behind}"
-    is_one = len(texts) == 1 and len(texts[0]) <= _UNIT_CHARS and _LETTER.search(texts[0])
-    unit = unit_of(texts[0]) if is_one else NO_UNIT
+    last = texts[0].rpartition("=")[2].strip()
+    is_one = len(texts) == 1 and len(last) <= _UNIT_CHARS and _LETTER.search(last)
+    unit = unit_of(last) if is_one else NO_UNIT
     multiple, names = _MULTIPLE.match(said), names_of_value(before, texts)
     found: dict[str, Sequence[str]] = {
         "per": rates(units, (before, said)),
@@ -155,7 +157,7 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
         "way": _ways(f"{before}{_VALUE}{said}".casefold()),
         "without": [""] if _COUNTS_WITHOUT.search(before) else [],
         "ratio": ratios(before),
-        "unit": measure_said(texts[0]) if is_one else [],
+        "unit": measure_said(last) if is_one else [],
         "thing": thing_said(unit),
         "asked": [part["part"] for part in _PART_IS.finditer(before)],
         "of": ["|".join(quantities)] if (quantities := _quantities(before.casefold())) else [],

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from cooper_verify.rules.counted_nouns import is_counted, plural
 from cooper_verify.rules.everyday_words import is_thing, is_time
-from cooper_verify.rules.question import WORDS, Question, asked_part
+from cooper_verify.rules.languages import words_of
+from cooper_verify.rules.question import TELLS, WORDS, Question, asked_part
 from cooper_verify.rules.word_forms import form_of
 
 _CALL = r"[A-Za-z](?:\^\s?\{?-1\}?|'{1,3})?\(\s?(?:-?\d{1,9}|[A-Za-z])\s?\)"
@@ -19,20 +20,25 @@ _FUNCTION_OF_NAME = (
 )
 """A function of a name: `\\sin 2x`, `\\log_2 x`, `|z|`."""
 is_function_of_name = re.compile(_FUNCTION_OF_NAME).fullmatch
+_IS = words_of("verb")
+_VALUE_OF = r"(?:\b(?:value|valeur|valore?|wert) (?:of|d[eio]|von)|значение)"
 _FUNCTION_OF = re.compile(rf"(?:\A|[,;:$\n\s])({_FUNCTION_OF_NAME})\s*&?=[\s$]*\Z")
 _RANK = re.compile(r"\A[\s$^{}\\]*(?:(?:text|mathrm)\{)?(?:st|nd|rd|th)\b[\s$}]*(?:([a-z]+)\b)?}?")
 """Behind a figure: "th floor"."""
 _NAMED = re.compile(
     rf"(?:\A|[,;:$\n]|\\[(\[]|[^\W\d_]{{2}}\s)\s*(?:(?P<left>{_PIECE}(?>(?:\s*{_PIECE})*))\s*&?="
-    rf"|(?P<call>{_CALL})\s*\$?\s(?:is|equals)|(?:length|measure)\sof\s\$?(?P<points>[A-Z]{{2,3}})\$?\s(?:is|equals))[\s$]*\Z"
+    rf"|(?P<call>{_CALL})\s*\$?\s{_IS}|(?:length|measure)\sof\s\$?(?P<points>[A-Z]{{2,3}})\$?\s{_IS})[\s$]*\Z"
+    rf"|(?i:\A|[.:;\n]|{words_of('conclusion')}|{_VALUE_OF})[\s,$]*(?P<term>{_PIECE}(?>(?:\s*{_PIECE})*))\$?\s{_IS}[\s$]*\Z"
 )
 """What a value is the value of: a name or a formula in front of it."""
+_IS_AT_END = re.compile(rf"(?:=|{_IS})[\s$]*\Z")
 _SPACES = re.compile(r"(\\[A-Za-z]+\s(?=[A-Za-z]))|\s")
 """Spaces, of which one behind a command ends it."""
 _RATIO_OF = re.compile(r"\bratio\sof\s([^.,;:?\d]{1,40}?)\sto\s([^.,;:?\d]{1,40}?)(?=\s(?:is|are|was|in)\b|[.,;:?]|\Z)")
-_NAMED_CHARS = 80
+_NAMED_CHARS, _VERB_CHARS = 80, 16
 _ASKED_VERB = (
-    r"\b(?:find|determine|compute|calculate|evaluate|solve for|value of|is)\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?"
+    rf"(?:\b(?:find|determine|compute|calculate|evaluate|solve for|{TELLS})|{_VALUE_OF}|{_IS})"
+    r"\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?"
 )
 _ASKED_NAME = re.compile(rf"{_ASKED_VERB}((?!a\s[a-z])[a-z]|{_CALL})\$?(?=[.,?]|\s(?!\s?[-+*/^=])|\Z)")
 _ASKED_ALSO = re.compile(r"(?<![a-z])[a-z]\$?,?\s(?:and|or)\s\$?[a-z](?![a-z])")
@@ -56,7 +62,7 @@ def is_only_asked(name: str, question: str) -> bool:
 def names_of_value(before: str, texts: Sequence[str]) -> list[str]:
     """What an answer says that its value is the value of: `x`, `f(2)`, `2x`."""
     near = before[-_NAMED_CHARS:]
-    found = [_NAMED.search(near)] if near.rstrip(" \n$").endswith(("=", "is", "equals")) else []
+    found = [_NAMED.search(near)] if _IS_AT_END.search(near, max(0, len(near) - _VERB_CHARS)) else []
     found += (
         [_NAMED.search(texts[0][: texts[0].index("=") + 1])] if len(texts) == 1 and texts[0].count("=") == 1 else []
     )
@@ -73,7 +79,7 @@ def functions_of_value(before: str, texts: Sequence[str]) -> list[str]:
 
 
 def asks_function(name: str, asked: str) -> bool:
-    r"""Whether a question asks for the value of this function alone: not for `\sin x\cos x`."""
+    r"""Whether a question asks for the value of this function or formula alone: not for `\sin x\cos x`."""
     own = r"\s*".join(map(re.escape, re.sub(r"\s", "", _plain(name))))
     alone = rf"(?<![\w)+*/^-])(?<![+*/^-]\s){own}(?=\s*(?:[$.,?]|and\b|if\b|\Z))"
     return re.search(alone, _plain(asked)) is not None
@@ -93,7 +99,7 @@ def ranks(behind: str) -> list[str]:
 def without_rank(text: str, asked: str) -> str:
     """The number of an ordinal for whose place a question asks: 12 for "12th floor", "on which floor"."""
     figures = text[: len(text) - len(text.lstrip("0123456789"))]
-    found = _RANK.fullmatch(text[len(figures) :]) if figures else None
+    found = _RANK.fullmatch(text[len(figures) :].casefold()) if figures else None
     return figures if found and asks_rank(found[1] or "", asked) else text
 
 
@@ -121,7 +127,7 @@ def may_be_named(name: str, asked: str, question: str) -> bool:
     terms = [*names, *map(_bare_name, _ASKED_TERM.findall(asked))]
     own = _bare_name(name)
     is_sum = re.search(r"[-/^]", own) is None
-    if not terms or own in terms or (is_sum and sorted(own) in map(sorted, terms)):
+    if not terms or own in terms or (is_sum and sorted(own) in map(sorted, terms)) or asks_function(name, asked):
         return True
     letters = {*_LETTER_OF_NAME.findall(own)}
     if re.fullmatch(r"[a-z][^a-z(]*\([^()]*\)", own):

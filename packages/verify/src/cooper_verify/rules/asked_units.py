@@ -15,7 +15,10 @@ _ASKED_UNIT = re.compile(
 )
 _SO_MANY = re.compile(r"\b\d[\d,]*\s(?:[a-z-]+\s)?[a-z]+")
 """Things whose number the question gives."""
-_ASKED_THING = re.compile(r"\b(?:how many|number of)\s+((?:[a-z-]+\b\s?){1,4})")
+_ASKED_THING = re.compile(
+    r"\b(?:how many|number of|combien d(?:e\s|['\u2019])|wie viele|cu[aá]nt[oa]s|quant(?:[oa]s|[ie])|сколько)\s*"
+    r"((?:[^\W\d_][^\W_-]*+(?:-[^\W_]++)*\s?){1,4})"
+)
 _SYMBOLS = {*("m", "cm", "mm", "km", "g", "kg", "mg", "ft", "ml", "km/h", "m/s")}
 _ANYTHING = {"item", "object", "thing", "unit", "piec"}
 """Stems of words for whatever is counted."""
@@ -55,7 +58,8 @@ def measure_said(text: str) -> list[str]:
 
 def thing_said(unit: Unit) -> list[str]:
     """The things that a value counts, with what they are like: "red marbles"."""
-    return [" ".join(unit.words).casefold()] if unit.words and is_counted(unit.words[-1]) else []
+    counted = [place for place, word in enumerate(unit.words, 1) if is_counted(word)]
+    return [" ".join(unit.words[: counted[-1]]).casefold()] if counted else []
 
 
 def _persons(names: Iterable[str]) -> list[str]:
@@ -116,14 +120,17 @@ def may_be_in(text: str, asked: str) -> bool:
 
 
 def may_count(thing: str, asked: str, question: str) -> bool:
-    """Whether a question may ask for so many things: not for girls where the answer counts boys, of whom it tells, nor
-    for red marbles where it counts blue ones."""
+    """Whether a question may ask for so many things: not for girls where the answer counts boys, nor for red marbles
+    where it counts blue ones."""
     words = [word for found in _ASKED_THING.findall(asked) for word in found.split()]
-    *kinds, own = map(form_of, thing.split())
+    *kinds, noun = thing.split()
+    own = form_of(noun)
     counted, qualities = [[*filter(chosen, words)] for chosen in (is_counted, is_quality)]
     if not counted or own in _ANYTHING:
         return True
-    if qualities and kinds and {*kinds}.isdisjoint(map(form_of, words)) and all(says(question, kind) for kind in kinds):
+    is_kind = not {*map(form_of, kinds)}.isdisjoint(map(form_of, words))
+    if qualities and kinds and not is_kind and all(is_quality(kind) or says(question, kind) for kind in kinds):
         return False
-    others = WORDS.findall(_SO_MANY.sub(" ", asked))
-    return any(own.endswith(form_of(word)) for word in (*counted, *others))  # "watermelons"
+    forms = [*map(form_of, (*counted, *WORDS.findall(_SO_MANY.sub(" ", asked))))]
+    is_declined = not own.isascii() and any(own[:4] == form[:4] for form in forms)  # "яблок", "яблока"
+    return is_declined or any(map(own.endswith, forms))  # "watermelons"

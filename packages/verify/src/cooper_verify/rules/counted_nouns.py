@@ -48,18 +48,16 @@ grade figure equation
 """
 """Nouns that may say something about a value elsewhere than behind it: "my first guess", "by mistake"."""
 _OTHERS = """
-pommes livres élèves personnes enfants étudiants œufs bonbons stylos crayons chaises tables arbres fleurs
-voitures billes façons points pages objets animaux chiens chats oiseaux poissons garçons filles gâteaux places
-Äpfel Bücher Schüler Personen Kinder Studenten Eier Stifte Stühle Tische Bäume Blumen Autos Murmeln
-Möglichkeiten Punkte Seiten Tiere Hunde Katzen Vögel Fische Jungen Mädchen Leute Menschen Kekse Karten Kugeln
-manzanas libros alumnos personas niños niñas estudiantes huevos caramelos lápices sillas mesas árboles flores
-coches canicas formas puntos páginas animales perros gatos pájaros peces galletas naranjas
-maçãs livros alunos pessoas crianças estudantes ovos lápis cadeiras mesas árvores flores carros pontos páginas
-animais cães gatos meninos meninas biscoitos laranjas maneiras
-mele libri alunni persone bambini studenti uova matite sedie tavoli alberi fiori macchine punti pagine animali
-cani gatti ragazzi ragazze biscotti arance caramelle modi
-яблок яблоко яблока книг книги книга человек человека людей детей учеников студентов яиц конфет карандашей
-стульев столов деревьев цветов машин шариков способов очков страниц животных собак кошек птиц рыб
+pommes livres élèves personnes enfants étudiants œufs bonbons stylos crayons chaises tables arbres fleurs voitures
+billes façons points pages objets animaux chiens chats oiseaux poissons garçons filles gâteaux places Äpfel Bücher
+Schüler Personen Kinder Studenten Eier Stifte Stühle Tische Bäume Blumen Autos Murmeln Möglichkeiten Punkte Seiten Tiere
+Hunde Katzen Vögel Fische Jungen Mädchen Leute Menschen Kekse Karten Kugeln manzanas libros alumnos personas niños niñas
+estudiantes huevos caramelos lápices sillas mesas árboles flores coches canicas formas puntos páginas animales perros
+gatos pájaros peces galletas naranjas maçãs livros alunos pessoas crianças estudantes ovos lápis cadeiras árvores carros
+pontos animais cães meninos meninas biscoitos laranjas maneiras mele libri alunni persone bambini studenti uova matite
+sedie tavoli alberi fiori macchine punti pagine animali cani gatti ragazzi ragazze biscotti arance caramelle modi яблок
+яблоко яблока книг книги книга человек человека людей детей учеников студентов яиц конфет карандашей стульев столов
+деревьев цветов машин шариков способов очков страниц животных собак кошек птиц рыб
 苹果 蘋果 书 書 学生 學生 孩子 鸡蛋 雞蛋 糖果 铅笔 鉛筆 椅子 桌子 树 樹 花 车 車 球 人 种 種 方法 动物 動物
 狗 猫 貓 鸟 鳥 鱼 魚 橙子 种方法
 りんご リンゴ みかん 学生 生徒 子供 鉛筆 本 通り 匹 人
@@ -76,11 +74,7 @@ def plural(noun: str) -> str:
 
 
 _PLURALS = frozenset(
-    [
-        *map(plural, f"{_THINGS} {_OTHER_NOUNS}".split()),
-        *_IRREGULAR.split(),
-        *_OTHERS.casefold().split(),
-    ]
+    [*map(plural, f"{_THINGS} {_OTHER_NOUNS}".split()), *_IRREGULAR.split(), *_OTHERS.casefold().split()]
 )
 _SINGULARS = frozenset(f"{_THINGS} {_OTHER_NOUNS}".split())
 NOUNS = _THINGS.split()

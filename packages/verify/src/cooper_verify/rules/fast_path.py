@@ -29,6 +29,7 @@ from cooper_verify.rules.units import measures, unit_of, with_colons, with_kelvi
 from cooper_verify.rules.values.chemistry import are_same_formula, chemical
 from cooper_verify.rules.values.collection import read_division
 from cooper_verify.rules.values.expression import Symbolic
+from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.reading import (
     answer_readings,
     doubtful_readings,
@@ -127,7 +128,7 @@ def _is_formula(text: str) -> bool:
     if _WORD.fullmatch(text.strip("()[]{} ")):
         return text == "pi" or (len({*text}) == len(text) and {*text} <= {*"xyz"})  # xy, a product
     words = [word for word in _WORD.findall(symbols) if not (word in FUNCTION_NAMES or DIFFERENTIAL.fullmatch(word))]
-    if any(map(_NO_PRODUCT.fullmatch, words)):
+    if any(map(_NO_PRODUCT.fullmatch, words)) and formula(text) is None:
         return False
     # Letters in a row are a product of variables next to an operator or, in lower case, after a number: 2xy.
     return bool(_OPERATOR.search(text)) or {*words} <= {w for w in _FACTORS.findall(symbols) if w.islower()}
@@ -224,7 +225,10 @@ def verdict_by(
     words = Words(question, answer, *final.counted)
     comparison = Comparison(symbolic, solutions, expressions, words)
     if reference and reference_kind(reference) == "exact":
-        return _exact_verdict(reference, completion, final.texts, comparison, question)
+        verdict = _exact_verdict(reference, completion, final.texts, comparison, question)
+        rank, *ranks = (without_rank(bare_text(text), asked_part(question)) for text in (reference, *final.texts))
+        is_rank = rank != reference and [rank] == ranks and words.know(final.words)  # 15 for "15th day"
+        return "correct" if verdict == "unparsed" and is_rank else verdict
     if (
         final.kind == "unmarked"
         and len(completion) <= _MOST_OF_A_LINE
@@ -297,8 +301,9 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
             return True
         if _SEVERAL_WORDS.search(reference) and _IS_FORMULA.search(text) and readings(text):
             return True
-        if any_number(text) and (changes_number(reference) or (not _WORD.search(text) and _may_compute(reference))):
-            return True  # 144 for "12 squared", 5 for "half of 10"
+        is_computed = _BESIDE_NUMBER.search(reference) and not (_NO_UNIT.search(reference) or MONTH.search(reference))
+        if any_number(text) and (changes_number(reference) or (is_computed and not _WORD.search(text))):
+            return True  # 144 for "12 squared", 5 for "half of 10" and "20% of 25"
         may_be_value = _CLOCK.fullmatch(reference) or (
             re.search(r"[^\W\d_]", reference) and not MONTH.search(reference)
         )
@@ -306,11 +311,6 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
         return is_equal or _may_be_equal(reference, text, comparison)
     except _UndecidedError:
         return False
-
-
-def _may_compute(reference: str) -> bool:
-    """Whether a reference in words has a number that its words may compute with: "20% of 50", "twice 6"."""
-    return bool(_BESIDE_NUMBER.search(reference)) and not (_NO_UNIT.search(reference) or MONTH.search(reference))
 
 
 _NUMERAL = rf"(?:(?<![\d.,])\d[\d.,]*+\\?%?|\b(?:{'|'.join(NUMBER_OF_WORD)})\b)"

@@ -122,7 +122,7 @@ _COLOURED = (
     r"(?:text)?color(?:\s*\[\w*\])?\s*\{[^{}]{0,40}\}|f?colorbox\s*\{[^{}]{0,40}\}(?:\s*\{[^{}]{0,40}\}(?=\s*\{))?"
 )
 _STYLE = (
-    r"(?:boldsymbol|math(?:bf|sf|tt|it|normal)|bm|pmb|underline|emph|uline|ensuremath|phantom(?=\{\})"
+    r"(?:boldsymbol|math(?:bf|sf|tt|it|normal)|num(?=\{)|bm|pmb|underline|emph|uline|ensuremath|phantom(?=\{\})"
     r"|(?:display|text|script|scriptscript)style|bf|it|sf|tt|em|sl|(?:bf|md)series|(?:it|up|sl)shape|(?:sf|tt)family"
     r"|normal(?:font|size)|boldmath|unboldmath|tiny|scriptsize|footnotesize|small|large|Large|LARGE|huge|Huge|centering"
     r"|noindent|hfill|strut|mathstrut|limits|nolimits|displaylimits)(?![A-Za-z])"
@@ -144,14 +144,13 @@ _INSIDE = re.compile(r"[\w*\\$^})\]]")
 
 
 _SYNONYMS = ((r"\ce{", r"\mathrm{"), (r"\varnothing", r"\emptyset"), (r"\nicefrac", r"\frac"), (r"\sfrac", r"\frac"))
+_SYNONYMS += ((r"\mathcal{O}", "O"),)
 _OVER_GROUPS = re.compile(r"\{([^{}\n]{1,80})\}\s?\\over\s?\{([^{}\n]{1,80})\}")
-_OVER = re.compile(r"\{([^{}\n]{1,80}?)\\over(?![A-Za-z])([^{}\n]{1,80})\}")
+_SIDE = r"((?>(?:[^{}\n\\]|\\(?!over)|\{[^{}\n]{0,80}\}){1,80}))"
+_OVER = re.compile(rf"\{{{_SIDE}\\over(?![A-Za-z]){_SIDE}\}}")
+_ONLY = re.compile(r"\\text\{\s?only\s?\}")
 _STYLES: list[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (
-        (r"\rm",),
-        _ROMAN,
-        lambda roman: rf"\mathrm{{{next(filter(None, roman.groups()), '')}}}",
-    ),
+    ((r"\rm",), _ROMAN, lambda roman: rf"\mathrm{{{next(filter(None, roman.groups()), '')}}}"),
     (("space", "phantom"), _INVISIBLE, " "),
     (("pound", "sterling", "euro", "yen"), _MONEY, lambda sign: "\u00a3\u20ac\u00a5"[(sign.lastindex or 1) - 1]),
     (tuple(f"{{{letter}}}" for letter in "kKMBT"), _SCALE_LETTER, r"\1"),
@@ -159,6 +158,7 @@ _STYLES: list[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[s
     ((r"\over",), _OVER_GROUPS, r"{\1\\over \2}"),
     ((r"\over",), _OVER, r"\\frac{\1}{\2}"),
     (("nswer", "NSWER"), _ANSWER_LABEL, r"\1 "),
+    (("only",), _ONLY, " "),
 ]
 """Parts of texts of which a pattern matches none without, the pattern and what takes its place."""
 
@@ -214,8 +214,14 @@ _OF_COUNTRY = re.compile(
 _COUNTRY_ENDS = [f"{letter}{dollar}" for letter in {name[-1] for name in _COUNTRIES} for dollar in ("$", r"\$")]
 
 
+_EATEN = re.compile(r"[\a\b\v\f](?=[a-z])|\t(?=(?:ext|imes|heta|frac)(?![a-z]))|\r(?=(?:ight|ho|angle)(?![a-z]))")
+"""Control characters that were the beginning of LaTeX's commands in JSON: `\\f` of `\\frac`."""
+
+
 def one_notation(text: str) -> str:
     """`text` in the notation that all rules read; see this module."""
+    if any(map(text.__contains__, "\a\b\v\f\t\r")):
+        text = _EATEN.sub(lambda control: "\\" + "abvftr"["\a\b\v\f\t\r".index(control.group())], text)
     if "&" in text:
         text = _ENTITY.sub(lambda entity: html.unescape(entity.group()), text)
     if "<" in text or "~~" in text:

@@ -78,12 +78,10 @@ def with_divisions(text: str) -> str:
     return _FRACTION.sub(as_division, text)
 
 
-def is_division(number: str, reduced: bool = False) -> bool:
-    """Whether a plain number is a division without remainder (`24/2`) or, with `reduced`, can be cancelled (`6/8`)."""
-    bottom = number.partition("/")[2]
-    if not bottom or (value := number_value(number)) is None:
-        return False
-    return value.denominator == 1 or (reduced and value.denominator != int(bottom))
+def is_division(number: str) -> bool:
+    """Whether a plain number is a division without remainder: `24/2`."""
+    value = number_value(number) if "/" in number else None
+    return value is not None and value.denominator == 1
 
 
 def same_number(one: str, other: str) -> bool | None:

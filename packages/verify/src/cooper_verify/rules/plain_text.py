@@ -94,10 +94,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"[{}]"), " "),
     (re.compile(r"(?:(?<!\s)\s++)?([_^])\s*+"), r"\1"),
     (re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), ""),
-    (
-        re.compile(r"(?<=\d)\s?\^?\s?(?=(?:st|nd|rd|th)\b)|(?<=\d)\s?(?:\\times|\u00d7|by|x)\s?(?=\d)"),
-        _joined,
-    ),
+    (re.compile(r"(?<=\d)\s?\^?\s?(?=(?:st|nd|rd|th)\b)|(?<=\d)\s?(?:\\times|\u00d7|by|x)\s?(?=\d)"), _joined),
     (re.compile(r"(?<=[^\W\d_])\."), ""),
     (re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])"), " "),
     (re.compile(r"(?:(?<!\s)\s++)?([:/])\s*+|(?<=\d)\s*+(-)\s*+(?=\d)"), r"\1\2"),

@@ -10,8 +10,14 @@ ASIDE = "\2"
 """In the text of a question: what follows is no part of it."""
 WORDS = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*|\d+(?:[.,]\d+)*")
 _SENTENCE = re.compile(r"(?>(?:[^.!?\n]|[.!?](?!\s|\Z))+)[.!?]*+")
+TELLS = (
+    r"bestimme|berechne|trouve[rz]?|d[eé]termine[rz]?|calcule[rz]?|encuentr[ae]|hall[ae]|calcul[ae]|encontre|determin[ae]"
+    r"|trova|найдите|найти|вычислите"
+)
+"""Verbs that ask in other languages: "find"."""
 _ASKS = re.compile(
-    r"\b(?:how|what|which|whose|find|determine|calculate|compute|evaluate|express|give|state|write)\b", re.IGNORECASE
+    rf"\b(?:how|what|which|whose|find|determine|calculate|compute|evaluate|express|give|state|write|{TELLS})\b",
+    re.IGNORECASE,
 )
 _CONDITION = re.compile(
     r",?\s\b(?:if|when|given|assuming|because|since|but|while|suppose|provided)\b[^,?]*+"

@@ -234,6 +234,8 @@ def is_unit(text: str) -> bool:
     unit = read_unit(text)
     if unit is None or (not unit and flat.strip() not in _COUNTERS):
         return False
+    if any(base[0] == "?" and abs(power) > 1 for base, power in unit.powers):
+        return False  # \frac12 gt^2
     words = re.findall(r"[^\W\d_]+", flat)
     if words and (words[0] in ("st", "nd", "rd", "th") or words[-1] in ("a", "an")):
         return False
@@ -388,7 +390,8 @@ def without_unit(text: str) -> str:
         value = text[: boundary.start()]
         if _IN_WORDS.search(value) or not _HAS_VALUE.search(value):
             break
-        if (_NAMES_UNIT.search(unit) or any(map(_is_long_name, _NAME.findall(unit)))) and is_unit(f" {unit}"):
+        has_name = any(len(word) > 3 or (len(word) > 1 and measures(word)) for word in _NAME.findall(unit))
+        if (_NAMES_UNIT.search(unit) or has_name) and is_unit(f" {unit}"):
             return value
     at_end = _COMMAND_AT_END.search(text) if unit_of(text) else None
     if (
@@ -398,7 +401,3 @@ def without_unit(text: str) -> str:
     ):
         return text
     return text[: at_end.start()]
-
-
-def _is_long_name(word: str) -> bool:
-    return len(word) > 3 or (len(word) > 1 and measures(word))

@@ -102,6 +102,10 @@ def read_bracket(text: str, read: Read) -> list[Any]:
         return [with_both_signs(found)] if found and content else []
     if len(parts) < 2 or opening + closing not in ("()", "[]", "\u27e8\u27e9"):
         return []
+    if opening == "[" and any(
+        part[0] == "[" and part[-1] == "]" and len(items(part[1:-1])) < 2 for part in parts if part
+    ):
+        return []  # a list in a list
     found = read_list(parts, read, "list")
     return [Tuple(found.elements, opening)] if found else []
 

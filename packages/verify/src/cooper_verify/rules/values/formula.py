@@ -23,6 +23,7 @@ from cooper_verify.rules.values.tree import OF_A_SET, Tree, canonical, constant,
 
 _INVERSE = {"sin": "arcsin", "cos": "arccos", "tan": "arctan"}
 TRIGONOMETRIC = {"sin", "cos", "tan", "cot", "sec", "csc"}
+_SIGNS = ("+", "-", r"\pm", "\u00b1", r"\mp", "\u2213")
 _APPLIED = set("fghFGP")
 """Letters that are functions in front of a bracket."""
 _DEEPEST = 40
@@ -94,8 +95,8 @@ class _Reader:
         return ""
 
     def _sum(self) -> Tree:
-        terms = [self._signed(self._accept("+", "-", r"\pm", "\u00b1"))]
-        while sign := self._accept("+", "-", r"\pm", "\u00b1"):
+        terms = [self._signed(self._accept(*_SIGNS))]
+        while sign := self._accept(*_SIGNS):
             terms.append(self._signed(sign))
         return terms[0] if len(terms) == 1 else ("+", *terms)
 
@@ -105,7 +106,7 @@ class _Reader:
         term = self._product()
         if sign == "-":
             return negative(term)
-        return ("+-", term) if sign in (r"\pm", "\u00b1") else term
+        return ("+-", term) if sign in _SIGNS[2:] else term
 
     def _product(self) -> Tree:
         factors = [self._factor()]
@@ -405,7 +406,7 @@ def _root_of(radicand: Tree, degree: Tree) -> Tree:
     """A root. One of odd degree is real: that of -x is minus that of x."""
     power = constant(degree)
     if power is not None and power.denominator == 1 and power % 2 and _is_negative(radicand):
-        return negative(("^", canonical(("*", number(-1), _distributed(radicand))), inverse(degree)))
+        return negative(("^", canonical(("*", number(-1), canonical(radicand))), inverse(degree)))
     return ("^", radicand, inverse(degree))
 
 
@@ -415,12 +416,6 @@ def _is_negative(tree: Tree) -> bool:
     first = flat[1] if flat[0] == "+" else flat
     factors = first[1:] if first[0] == "*" else (first,)
     return any(factor[0] == "number" and factor[1] < 0 for factor in factors)
-
-
-def _distributed(tree: Tree) -> Tree:
-    """A sum with the sign of each of its terms turned, and turned again: a product by -1 that `canonical` flattens."""
-    flat = canonical(tree)
-    return flat if flat[0] != "+" else ("+", *flat[1:])
 
 
 _COMMANDS: dict[str, Callable[[_Reader], Tree]] = {

@@ -25,6 +25,6 @@ class Empty:
 
 def read_none(text: str) -> Empty | None:
     plain = plain_text(text) if "\u2205" not in text else text.strip()
-    if _EMPTY.fullmatch(plain) or text.strip() in (r"\emptyset", "\u2983\u2984", "{}"):
+    if _EMPTY.fullmatch(plain) or "".join(text.split()) in (r"\emptyset", "\u2983\u2984", "{}"):
         return Empty(False)
     return Empty(True) if _UNDEFINED.fullmatch(plain) else None

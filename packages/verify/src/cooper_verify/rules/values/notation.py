@@ -46,6 +46,8 @@ _CONNECTIVE = re.compile(
 _BETWEEN_SOLUTIONS = re.compile(r"\\q?quad\s*\\text\s*\{[\s,;]{0,6}and[\s,;]{0,6}\}\s*\\q?quad")
 _DOUBLED = re.compile(r"\\\\(?=[A-Za-z])")
 """LaTeX that went through JSON once too often."""
+_ROW_END = re.compile(r"\\\\\s?\[\s?-?[\d.]{1,5}\s?[a-z]{2}\s?\]")
+"""The end of a row of a matrix with the space behind it."""
 _QUADS = re.compile(r"[,;]?\s?\\q?quad(?![A-Za-z])[\s,;]{0,6}")
 _RELATION = re.compile(r"[<>=]|\\[lg]e")
 _LOGIC = re.compile(r"\\(lor|vee|land|wedge)(?![A-Za-z])")
@@ -76,7 +78,7 @@ _OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8" + CASES_OPEN, ")]}" + SET_CLOSE + "\
 def prepared(text: str) -> str:
     """The text in the notation of the readers."""
     text = " ".join(text.split())
-    text = text.replace(" & ", "&") if r"\begin" in text else _DOUBLED.sub(r"\\", text)
+    text = _ROW_END.sub(r"\\\\", text.replace(" & ", "&")) if r"\begin" in text else _DOUBLED.sub(r"\\", text)
     text = _PAIR.sub(lambda pair: pair.group().replace(",", ", "), text)
     if (single := _ONE_TEXT.fullmatch(text)) and (
         re.search(r"\d", single[1]) or len(single[1]) < 4 or spelled_number(single[1]) is not None
@@ -103,9 +105,14 @@ def prepared(text: str) -> str:
         text = _LOGIC.sub(lambda sign: " or " if sign.group(1) in ("lor", "vee") else " and ", text)
     text = _PRIMES.sub(lambda primes: "'" * primes.group().count("prime"), text)
     if "_" in text and "^" in text:
-        text = _COMBINATIONS.sub(_combinations, text)
+        text = _COMBINATIONS.sub(
+            lambda found: _binomial(found, found[1], *map(int, filter(None, found.groups()[1:]))), text
+        )
     if "C" in text or "P" in text:
-        text = _CALLED_COMBINATIONS.sub(_called, text)
+        text = _CALLED_COMBINATIONS.sub(
+            lambda found: _binomial(found, found[1] or found[5], int(found[2] or found[4]), int(found[3] or found[6])),
+            text,
+        )
     if "choose" in text:
         text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     text = _SIGN.sub(lambda sign: _SIGN_OF[sign.group()[1:]], text)
@@ -116,7 +123,29 @@ def prepared(text: str) -> str:
         text = _with_round_brackets(text)
     if text[-1:].isdecimal():
         text = _SPACED_EXPONENT.sub("e", text)
-    return " ".join(text.split()).strip(" ;")
+    return _without_parameter(" ".join(text.split()).strip(" ;"))
+
+
+_FOR_ALL = re.compile(
+    r",?\s?\\text\{,?\s?for (?:all|any|every)(?: (?:positive|real|natural))?(?: (?:integers?|reals?|numbers?))?\s?\}"
+    r"\s?([A-Za-z])(?:\s?\u2208\s?\\mathbb\{[A-Z]\})?\Z"
+)
+_OF_WHOLE = re.compile(
+    rf"(?:\s?[,;|:(]|\s?\\text\{{,?\s?(?:for|where|with)(?: (?:all|any|some))?(?: integers?)?\s?\}})\s?\(?([klmn])"
+    rf"(?:\s?\u2208\s?\\mathbb(?:\{{Z\}}|\s?Z)|\s?\\text\{{\s?is (?:any|an) integer\s?\}})\)?{SET_CLOSE}?\Z"
+)
+
+
+def _without_parameter(text: str) -> str:
+    r"""The text without saying that a function's variable may be any, as `f(x) = 2x \text{ for all } x` does, or that a
+    number of turns may be: of `x = k\pi, k \in \mathbb{Z}`, `x = \whole\pi`."""
+    if r"\text" in text and (any_value := _FOR_ALL.search(text)) and f"({any_value[1]})" in text:
+        return text[: any_value.start()]
+    turns = _OF_WHOLE.search(text) if r"\pi" in text else None
+    if turns is None:
+        return text
+    whole = text[: turns.start()].strip().removeprefix(SET_OPEN if turns.group()[-1] == SET_CLOSE else "\0")
+    return re.sub(rf"(?<![A-Za-z\\]){turns[1]}(?![A-Za-z])", r"\\whole ", whole)
 
 
 _SPACED_EXPONENT = re.compile(r"(?<=\d)\s[eE](?=[-+]?\d{1,3}\Z)")
@@ -129,14 +158,6 @@ def _with_round_brackets(text: str) -> str:
     if len(brackets) % 2 or brackets == ["[", "]"] * (len(brackets) // 2):
         return text
     return _TURNED.sub(lambda ends: f"{'[' if ends[1] == '[' else '('}{ends[2]}{']' if ends[3] == ']' else ')'}", text)
-
-
-def _combinations(found: re.Match[str]) -> str:
-    return _binomial(found, found[1], *(int(figures) for figures in found.groups()[1:] if figures))
-
-
-def _called(found: re.Match[str]) -> str:
-    return _binomial(found, found[1] or found[5], int(found[2] or found[4]), int(found[3] or found[6]))
 
 
 def _binomial(found: re.Match[str], name: str, whole: int, part: int) -> str:

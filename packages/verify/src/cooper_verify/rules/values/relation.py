@@ -14,7 +14,7 @@ from cooper_verify.rules.asked_names import is_function_of_name
 from cooper_verify.rules.number_words import CHANGES_NUMBER
 from cooper_verify.rules.plain_text import TEXT_COMMAND
 from cooper_verify.rules.values.collection import Compare, Read, Several, Tuple, compare_in_order, compare_several
-from cooper_verify.rules.values.estimate import value_of
+from cooper_verify.rules.values.estimate import agree_where_positive, value_of
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.notation import enclosed, split
 from cooper_verify.rules.values.scalar import Scalar, read_scalar
@@ -90,6 +90,8 @@ def read_equation(sides: Sequence[str], read: Read) -> list[Any]:
     if value := _last_of(sides, read, is_defined=False):
         return [*value]
     left, right = formula(first), formula(others[-1])
+    if left and right and len(sides) == 2 and names(right) and agree_where_positive(left, right):
+        return [Equation(left, right), *read(others[-1])]  # an identity: x^2-1 = (x-1)(x+1)
     if left is None or right is None or (len(sides) > 2 and not _last_of(others, read, is_defined=False)):
         return []
     return [Equation(left, right)]
@@ -137,18 +139,15 @@ def _last_of(sides: Sequence[str], read: Read, is_defined: bool) -> Sequence[Any
     if names(last):
         if len(formulas) < len(trees) - 1:
             return ()
-    elif not _are_close([value_of(tree) for tree in trees if tree and not names(tree)]):
-        return ()
+    else:
+        *others, size = (value_of(tree) for tree in trees if tree and not names(tree))
+        # A side without a size (`1/0`, `\\pm 3`, `10^{400}`) is near none.
+        if size is None or not all(other is not None and math.isclose(other, size, rel_tol=_CLOSE) for other in others):
+            return ()
     whole = [read_scalar(side) for side in sides]
     if whole[0] and whole[0].is_final and not (whole[-1] and whole[-1].is_final):
         return [whole[0]]  # 9 = 19 - 10
     return read(sides[-1])
-
-
-def _are_close(sizes: Sequence[float | None]) -> bool:
-    """Whether all sizes are about the last one. A side without a size (`1/0`, `\\pm 3`, `10^{400}`) is near none."""
-    *others, last = sizes
-    return last is not None and all(size is not None and math.isclose(size, last, rel_tol=_CLOSE) for size in others)
 
 
 def contradicts(side: str, value: str) -> bool:
@@ -215,7 +214,9 @@ def compare_named(reference: Named, answer: Named, compare: Compare) -> Verdict:
     """The verdict on a value with a name. A function's parameters may have any names; a value's own name counts."""
     if len(reference.parameters) != len(answer.parameters):
         return _compare_graphs(reference, answer, compare)
-    if reference.name != answer.name:
+    if reference.name != answer.name and {f"{reference.name}_{{1,2}}", f"{answer.name}_{{1,2}}"}.isdisjoint(
+        (reference.name, answer.name)
+    ):
         return "unparsed"
     return compare(reference.value, _renamed(answer, reference.parameters))
 
@@ -233,17 +234,10 @@ def _renamed(function: Named, parameters: Sequence[str]) -> Sequence[Any]:
         return function.value
     values = [value for value in function.value if isinstance(value, Scalar)]
     for place, (old, new) in enumerate(zip(function.parameters, parameters, strict=True)):
-        values = [_with_name(value, _tree(old), ("name", f"#{place}")) for value in values]
-        values = [_with_name(value, ("name", f"#{place}"), _tree(new)) for value in values]
+        trees = [formula(symbol) or ("name", symbol) for symbol in (old, new)]
+        for one, other in ((trees[0], ("name", f"#{place}")), (("name", f"#{place}"), trees[1])):
+            values = [replace(value, tree=replaced(value.tree, one, other)) for value in values]
     return values
-
-
-def _tree(symbol: str) -> Tree:
-    return formula(symbol) or ("name", symbol)
-
-
-def _with_name(scalar: Scalar, old: Tree, new: Tree) -> Scalar:
-    return replace(scalar, tree=replaced(scalar.tree, old, new))
 
 
 def compare_systems(reference: System, answer: System, compare: Compare) -> Verdict:
@@ -259,10 +253,14 @@ def compare_systems(reference: System, answer: System, compare: Compare) -> Verd
     return verdict
 
 
+_POLAR = ["r", "\\rho", "\\theta", "\\varphi", "\\phi", "z"]
+"""Names of coordinates whose order is not that of the alphabet."""
+
+
 def compare_system_and_values(reference: Any, answer: Any, compare: Compare) -> Verdict:
     """The verdict where one side has no names: its values are in the order of the names, or it takes a reader."""
     system = reference if isinstance(reference, System) else answer
-    if len({part.name[0] for part in system.parts}) == 1:  # x_1 and x_2
+    if len({part.name.partition("_")[0] for part in system.parts}) == 1:  # x_1 and x_2
         values = Several(tuple(part.value for part in system.parts), "list")
         other = answer if system is reference else reference
         if isinstance(other, Several):
@@ -271,8 +269,9 @@ def compare_system_and_values(reference: Any, answer: Any, compare: Compare) -> 
     other = answer if system is reference else reference
     if isinstance(other, System) or (isinstance(other, Several) and other.form != "list"):
         return "unparsed"
-    if order != sorted(order) and isinstance(other, Tuple):  # y = 3, x = 5 is the point (5, 3), if any
-        inner = replace(system, parts=tuple(sorted(system.parts, key=lambda part: part.name)))
+    usual = sorted(order, key=_POLAR.index if {*order} <= {*_POLAR} else None)
+    if order != usual and isinstance(other, Tuple):  # y = 3, x = 5 is the point (5, 3), if any
+        inner = replace(system, parts=tuple(sorted(system.parts, key=lambda part: usual.index(part.name))))
         sides = (inner, other) if system is reference else (other, inner)
         return "correct" if compare_system_and_values(*sides, compare) == "correct" else "unparsed"
     bare = [part.value for part in system.parts]

@@ -9,12 +9,13 @@ from cooper_verify.rules.asked_names import is_function_of_name
 from cooper_verify.rules.values import collection, relation
 from cooper_verify.rules.values.collection import Division, Matrix, Ratio, Several, Tuple
 from cooper_verify.rules.values.expression import Symbolic, UnprovenError, same
+from cooper_verify.rules.values.free_letters import MAY_BE_ANY, WHOLE, compare_turns, has_other_constant
 from cooper_verify.rules.values.none import Empty
 from cooper_verify.rules.values.piecewise import Piecewise, compare_piecewise
 from cooper_verify.rules.values.region import Region, compare_regions
 from cooper_verify.rules.values.relation import Chain, Equation, Named, System
 from cooper_verify.rules.values.scalar import Scalar, compare_scalars
-from cooper_verify.rules.values.tree import Tree, constant
+from cooper_verify.rules.values.tree import Tree, constant, names
 from cooper_verify.rules.words import COMPARING, Words, speaks, unread
 
 
@@ -55,6 +56,13 @@ class Comparison:
 
 
 def _scalars(comparison: Comparison, one: Scalar, other: Scalar) -> Verdict:
+    letters = (names(one.tree) | names(other.tree)) & MAY_BE_ANY
+    if letters and not comparison.words.asks(*letters):
+        are_free = WHOLE in letters or comparison.words.asks("")
+        if (turned := compare_turns(one.tree, other.tree, are_free, comparison.expressions)) is not None:
+            return turned
+        if has_other_constant(one.tree, other.tree, comparison.symbolic):
+            return "correct"
     verdict = compare_scalars(one, other, comparison.symbolic, comparison.expressions)
     if verdict != "unparsed" and (unit := other.unit).words:
         value = constant(other.tree)
@@ -125,8 +133,11 @@ def _solved(comparison: Comparison, one: Any, other: Any) -> Verdict:
     return verdict if verdict == "correct" else "unparsed"
 
 
-def _differ(comparison: Comparison, one: Any, other: Any) -> Verdict:
-    return "wrong"
+def _none_or_named(comparison: Comparison, one: Any, other: Any) -> Verdict:
+    """Whatever its name, a value is not none: `x = 3`. That `A \\cup B = \\emptyset` may be another set."""
+    verdict = comparison(*(side.value if isinstance(side, Named) else [side] for side in (one, other)))
+    is_symbol = all(len(side.name) == 1 for side in (one, other) if isinstance(side, Named))
+    return verdict if is_symbol or verdict == "wrong" else "unparsed"
 
 
 def _none_or_number(comparison: Comparison, one: Any, other: Any) -> Verdict:
@@ -149,7 +160,7 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (Named, Equation): _solved,
     (Named, System): _as_indexed,
     (Chain, Chain): lambda comparison, one, other: relation.compare_chains(one, other, comparison.same),
-    (Named, Named): _by_parts(relation.compare_named),
+    (Named, Named): lambda comparison, one, other: relation.compare_named(one, other, comparison),
     (System, System): _by_parts(relation.compare_systems),
     (System, Several): _by_parts(relation.compare_system_and_values),
     (System, Tuple): _by_parts(relation.compare_system_and_values),
@@ -159,7 +170,8 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (Empty, Empty): lambda comparison, one, other: "correct" if one == other else "unparsed",
     **{(Named, kind): _without_name for kind in (Scalar, Several, Tuple, Ratio, Region, Matrix, Piecewise)},
     (Empty, Scalar): _none_or_number,
-    **{(Empty, kind): _differ for kind in (Several, Tuple, Region, Named, System)},
+    (Empty, Named): _none_or_named,
+    **{(Empty, kind): lambda *sides: "wrong" for kind in (Several, Tuple, Region, System)},
 }
 TABLE |= {(other, one): compare for (one, other), compare in TABLE.items() if one is not other}
 """The comparison of a reference's type with an answer's. It is the same in both directions."""

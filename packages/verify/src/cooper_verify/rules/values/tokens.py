@@ -11,7 +11,7 @@ _GREEK_NAMES = (
     " omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega"
 )
 _GREEK_LETTERS = dict(zip("αβγδεζηθικλμνξρστυφχψωΓΔΘΛΞΣΦΨΩ", _GREEK_NAMES.split(), strict=True))
-GREEK = {*_GREEK_LETTERS.values(), "epsilon", "phi", "Upsilon"}
+GREEK = {*_GREEK_LETTERS.values(), "epsilon", "phi", "Upsilon", "whole"}
 FUNCTIONS = {
     *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "exp", "ln"),
     *("log", "lg", "sqrt", "cbrt", "abs", "floor", "ceil", "min", "max", "gcd", "lcm"),
@@ -93,15 +93,20 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
         if kind == "word":
             if DIFFERENTIAL.fullmatch(written) and text.startswith("^", token.end()):
                 raise NoFormulaError  # dx^2 is a square of dx, or d x^2
-            if found and found[-1][0] == "word" and spaced and len(written) > 1 and not DIFFERENTIAL.fullmatch(written):
+            if found and found[-1][0] == "word" and spaced and not _may_follow(written):
                 raise NoFormulaError  # words in a row
-            found += _words(written, spaced)
+            found += _words(written, spaced, _is_between_signs(text, token, found))
         elif kind == "number" and _is_index(text, token, found):
             raise NoFormulaError
         else:
             found.append((kind, written, spaced))
         position = token.end()
     return found
+
+
+def _may_follow(written: str) -> bool:
+    """Whether letters may stand behind others and a space, unlike words in a row: `x dx`, `n log n`."""
+    return len(written) == 1 or written in FUNCTIONS or DIFFERENTIAL.fullmatch(written) is not None
 
 
 def _is_index(text: str, figures: re.Match[str], before: Sequence[tuple[str, str, bool]]) -> bool:
@@ -123,7 +128,18 @@ _NO_PRODUCT = re.compile(
 )
 
 
-def _words(written: str, spaced: bool) -> list[tuple[str, str, bool]]:
+def _is_between_signs(text: str, letters: re.Match[str], before: Sequence[tuple[str, str, bool]]) -> bool:
+    """Whether two small letters are factors where a word could not stand: `v_0 + at`, `at^2`, `e^{it}`."""
+    after = text[letters.end() :].lstrip()[:1]
+    is_joined = letters[0].isalpha() or after == "^"
+    is_first = not before or before[-1][1] in "+-*/^({)}" or (before[-1][0] == "number" and is_joined)
+    return bool(_TWO_LETTERS.fullmatch(letters["word"])) and is_first and after in "+-*/^)}" and bool(before or after)
+
+
+_TWO_LETTERS = re.compile(r"[a-z]{2}")
+
+
+def _words(written: str, spaced: bool, are_factors: bool) -> list[tuple[str, str, bool]]:
     """A run of letters: a name that is known, or letters that are multiplied, perhaps before a name (`2xsin`)."""
     if (
         written in FUNCTIONS
@@ -134,7 +150,7 @@ def _words(written: str, spaced: bool) -> list[tuple[str, str, bool]]:
         return [("command", written, spaced)]
     known = next((word for word in _KNOWN_WORDS if len(word) > 1 and written.endswith(word)), "")
     letters = written[: len(written) - len(known)]
-    if len(letters) > 3 or (known and len(letters) > 1) or _NO_PRODUCT.fullmatch(letters):
+    if len(letters) > 3 or (known and len(letters) > 1) or (_NO_PRODUCT.fullmatch(letters) and not are_factors):
         raise NoFormulaError  # a word
     parts = [("word", letter, spaced and place == 0) for place, letter in enumerate(letters)]
     return [*parts, ("command", known, False)] if known else parts
