@@ -13,79 +13,91 @@ from cooper_verify.rules.word_forms import IRREGULAR
 _VERBS = """
 accommodate arrange arrive attend bake baby-sit barter bike boil borrow bottle bounce brew brush buy bring build call
 camp capture carry carve catch chew chop clean climb coach collect color consume cook crochet cycle dance decorate
-deliver deposit dig display donate download draw dress drink drive dry earn eat educate employ engrave enjoy enroll feed
-fetch fill fish fly fold fry gain garden gather get give go grade graze greet grill grind hang harvest have hike hire
-hold host hug hunt ice invite iron jog jump kick knit label laminate lay learn lease lend lift live load lug mail make
-manufacture meet milk mop mow nail obtain occupy offer open order own pack paint park pay perform photograph pick pile
-place plant play plow possess pour practice prepare present print produce purchase raise read receive record recycle
-rent repair ride roast row run sail save saw score sell send serve sew shelve ship shoot shop sing sit skate sketch ski
-sleep slice smoke solve sow spend spray stack stand stay stick store study supply swim tag take teach text trade train
-transport travel tutor type unload upload vacuum visit walk wash watch water weave wear weed weigh win wipe work wrap
-write yield cost need require sum total form leave contribute share split dole hand allocate assign accumulate gift grow
-cover reach charge bill lose finish complete organize join put create design invest pedal peel prune publish pump rake
-rescue sharpen shave shovel spread sprinkle stuff translate trim unpack wake warm apply attach award bathe celebrate
-drill escape explore film hatch inflate install kayak mix mount mend rebuild refill remodel renovate reserve restock
-resell sign sort staple stitch swap tow trace vote
+deliver deposit dig display donate download draw dress drink drive dry earn eat educate employ engrave enjoy enroll
+feed fetch fill fish fly fold fry gain garden gather get give go grade graze greet grill grind hang harvest have hike
+hire hold host hug hunt ice invite iron jog jump kick knit label laminate lay learn lease lend lift live load lug mail
+make manufacture meet milk mop mow nail obtain occupy offer open order own pack paint park pay perform photograph pick
+pile place plant play plow possess pour practice prepare present print produce purchase raise read receive record
+recycle rent repair ride roast row run sail save saw score sell send serve sew shelve ship shoot shop sing sit skate
+sketch ski sleep slice smoke solve sow spend spray stack stand stay stick store study supply swim tag take teach text
+trade train transport travel tutor type unload upload vacuum visit walk wash watch water weave wear weed weigh win
+wipe work wrap write yield cost need require sum total form leave contribute share split dole hand allocate assign
+accumulate gift grow cover reach charge bill lose finish complete organize join put create design invest pedal peel
+prune publish pump rake rescue sharpen shave shovel spread sprinkle stuff translate trim unpack wake warm apply attach
+award bathe celebrate drill escape explore film hatch inflate install kayak mix mount mend rebuild refill remodel
+renovate reserve restock resell sign sort staple stitch swap tow trace vote
 """
 _THINGS = """
-afternoon air airport aquarium arcade area art aunt backpack backyard bacon bakery baker band bank bar barbecue bath
-bathroom beach beef beer biology birth birthday boss boyfriend bread breakfast broccoli buddy budget business butter
-cabbage cabin cafe cafeteria cage campus cardboard cash cashier celery cement cereal champion charity cheese chemistry
-chess choir christmas cider circus cinema clay clinic closet clothes clothing coal coach coffee collection college
-commission community concert concrete contest cook corn cotton cousin crew crop crowd culture curry dad daily daughter
-dentist dessert diet dinner distance dough downtown driveway dust electricity energy equipment essay evening exercise
-fabric fair farmer fashion father fee feed fertilizer fishing flour food forest freezer friday fridge fuel fudge fun fur
-furniture garage garbage gas gasoline girlfriend glue gold grain grandfather grandma grandmother grandpa grandson grass
-gravel grocery groceries ground gym hair hall halloween hay headphone height hobby holiday homework honey household
-husband ice income ink insurance interest internet jam january jelly jewelry june july kitchen lab laboratory labor lace
-landlord laundry lemonade lettuce life lunch luggage lumber machinery mail maple market material math maths mathematics
-meat medicine metal midnight milk mom monday money morning mother mud mum museum music nephew neighborhood niece night
-noon november number oak oatmeal ocean october oil online outdoors owner oxygen paint pantry parking party pasta patio
-pay paycheck pet piano picnic pine plastic playground plumber plywood poetry popcorn pork porch postage president price
-production profit purse rain ranch rent rental repair rice roof rubber sail salary salt sand saturday sauce savings
-schedule science sea season seafood semester september service sewing shampoo shed shipment shopping shore shower silk
-silver sky snow soap soccer soil son spaghetti sport spring stadium staff stair steel stock storage storm studio stuff
-sugar summer sun sunday supermarket swimming syrup tape tax taxi tea teeth tennis tent theater theatre thread thursday
-toothpaste traffic trail training transport transportation travel trash treasure trim tuesday tuition turkey tutor uncle
-vacation vanilla vinegar wage wallet warehouse washing water weather wedding wednesday weekend weekday wheat wife winter
-woods wool worth yarn yesterday yoga yogurt youth zoo circle parallelogram trapezoid rhombus pentagon hexagon octagon
-sphere cylinder cone pyramid prism tetrahedron parabola ellipse hyperbola line chord arc segment altitude bisector
-tangent polynomial equation inequality function grid board array lattice graph diagram figure shape region surface
-midpoint origin axis axes company body cream cup drawer ingredient wrapper overtime delivery journey bin bonus allowance
-action app bushel carnival coupon junk wood fund construction shelter revenue drum deck trout basil patient mask
-marathon copper hockey donation coaster cart carnation wine stitch shrimp raisin patch oyster vampire character
-birdhouse bell cheesecake investment binder surfer senior liquid highlighter granola gnome dice tub tech sign sandbox
-salmon minnow menu macaroon macaroni hit haircut folder dryer dragon crab county wire twig textbook straw spa salon
-poodle hospital fundraiser client channel boot antacid tissue sneaker sequin refrigerator recess racer guitar groom
-elevator crunch cargo tadpole pointer toad cooler oat litter trumpet tournament toddler toast situp screen powder kit
-flock chalk chain caramel bun spacecraft website vendor supplier subscription squat slide silverware scissors highway
-fountain florist fisherman entrance detergent baggie athlete article activity appetizer tower tab reunion rancher pickle
-omelet mower membership frosting carpet bookstore accessory utility toothbrush toll strip sled seagull scholarship paw
-lottery kernel gallery footage cutlery blouse almond spaceship seller relay lipstick kibble human horseshoe grandparent
-gemstone firewood cupboard craft cookout chest bronze bandage vet tricycle theme system swallow stationery sailor reward
-rack quilt playlist pickup papaya mink mailman leopard league lawnmower hose heater hanger flute centerpiece cave
-caffeine belt auction velvet tuna topping toenail starfish smoothie smartphone sidewalk rung parakeet panda orphanage
-hive hawk gecko film colony claw carpenter campsite campaign builder buffet aluminum whistle soy slipper session
-security sapling rooster pod pill mayor magnet librarian lasagna lady jerky government geography fencing dive department
-cottage contact clover catfish cabinet buyer bowling bookmark birdseed beaver artwork artist unicorn survey stocking
-stable souvenir sandcastle perfume nest mosquito magician lily jug jail hippopotamus helmet gear exhibit elder eel
-dandelion curtain crane alligator adoption monitor vlog dose flagstone everything everyone mechanic accountant bamboo
-loan pepperoni amusement goldfish flagpole stage mall spot recipe piggy expense earnings goods gum chip rotation
-reflection curve coordinate May March April August January February June July September October November December brand
-century chairman club colleague committee council dance debate device district economy editor election event festival
-fiction firm flood footprint gathering genre handbag inn jet journal license mansion meadow melody merchant mixture
-monument motel neighbour opera orchestra palace pharmacy physics pilot pipe pirate planner poet police politician
-portfolio professor protein pump rail recording researcher retailer sculpture secretary shepherd shopper shuttle
-specialist spice statue subway suitcase tailor technician technology telephone telescope trader tradition trailer tribe
-truckload tunnel university vaccine venue veteran violin voyage waiter waitress waterfall wilderness adventure agency
-alarm alley alphabet ambulance anniversary antique apron archer architect arrow attic author balcony barn basement
-bathtub beard beehive beverage blender boutique cable calendar canvas captain caravan cliff cloth cloud cocktail
-convention cookbook costume courtyard creek cruise daycare dictionary donor drought dwarf earthquake encyclopedia estate
-fairy farmland faucet fern fiber fireplace fleet fog gate harbor helicopter herb hostel housing instructor instrument
-intern ivory ketchup kettle kindergarten knight ladder leather lounge marina mosaic mural mustard nectar nursery oven
-paddle painter palm parade pillar platform porcelain port prairie preschool princess queen radiator rainbow reef rescue
-robe rocket rodent sandal scanner scooter scroll seaside shrub skeleton skyscraper snowman sofa sparrow spinach stove
-stream swamp sword tablecloth tanker tenant thermos timber toaster troop trunk vein vine volleyball wizard
+afternoon air airport aquarium arcade area art aunt avenue backpack backpacker backyard bacon bakery baker band bank
+bar barbecue barber bath bathroom beach beef beer biology birth birthday boss boyfriend bread breakfast broccoli brunch
+buddy budget business butter cabbage cabin cafe cafeteria cage calcium campus cardboard cash cashier celery cement
+cereal champion charity cheese chemistry chess choir christmas cider circus cinema clay clinic closet clothes clothing
+coal coach coffee collection college commission community concert concrete contest cook corn cornmeal cotton cousin
+crew crop crowd culture curry dad daddy daily daughter dentist dessert diet dinner distance dough downtown driveway
+drugstore dust electricity energy equipment essay evening exercise fabric fair farmer fashion father fee feed
+fertilizer fiance fishing flour food forest freezer friday fridge fuel fudge fun fur furniture garage garbage gas
+gasoline girlfriend glue gold grain grandfather grandma grandmother grandpa grandson grass gravel grocery groceries
+ground gym hair hall halloween hay headphone height hobby holiday homework honey household housework husband ice income
+ink insurance interest internet jam january jelly jewelry june july kitchen lab laboratory labor lace landlord laundry
+lemonade lettuce life lunch luggage lumber machinery maid mail maple market material math maths mathematics mayonnaise
+meat medicine metal midnight milk miner mom mommy monday money morning mother mud mum museum music nephew neighborhood
+niece night noon november number oak oatmeal ocean october oil online outdoors owner oxygen paint pantry paperwork
+parking party pasta patio pay paycheck payroll pet piano picnic pine plastic playground plumber plywood poetry popcorn
+pork porch postage president price production profit purse rain ranch rehearsal rent rental repair rice roof rubber
+rubbish sail salary salt sand saturday sauce savings scenery schedule science sea season seafood semester september
+service sewing shampoo shed shipment shopping shore shower silk silver sky snow soap soccer soil son spaghetti sport
+spring stadium staff stair steel stock storage storm studio stuff sugar summer sun sunday sunlight supermarket supper
+surgery swimming syrup tape tax taxi tea teeth tennis tent theater theatre thread thursday tofu toothpaste traffic
+trail training transport transportation travel trash treasure trim tuesday tuition turkey tutor uncle vacation vanilla
+vinegar wage wallet warehouse washing water weather wedding wednesday weekend weekday wheat wife winter woods wool
+worth yarn yesterday yoga yogurt youth zoo circle parallelogram trapezoid rhombus pentagon hexagon octagon sphere
+cylinder cone pyramid prism tetrahedron parabola ellipse hyperbola line chord arc segment altitude bisector tangent
+polynomial equation inequality function grid board array lattice graph diagram figure shape region surface midpoint
+origin axis axes company body cream cup drawer ingredient wrapper overtime delivery journey bin bonus allowance action
+app bushel carnival coupon junk wood fund construction shelter revenue drum deck trout basil patient mask marathon
+copper hockey donation coaster cart carnation wine stitch shrimp raisin patch oyster vampire character birdhouse bell
+cheesecake investment binder surfer senior liquid highlighter granola gnome dice tub tech sign sandbox salmon minnow
+menu macaroon macaroni hit haircut folder dryer dragon crab county wire twig textbook straw spa salon poodle hospital
+fundraiser client channel boot antacid tissue sneaker sequin refrigerator recess racer guitar groom elevator crunch
+cargo tadpole pointer toad cooler oat litter web trumpet tournament toddler toast situp screen powder kit flock chalk
+chain caramel bun spacecraft website vendor supplier subscription squat slide silverware scissors highway fountain
+florist fisherman entrance detergent baggie athlete article activity appetizer tower tab reunion rancher pickle omelet
+mower membership frosting carpet bookstore accessory utility toothbrush toll strip sled seagull scholarship paw lottery
+kernel gallery footage cutlery blouse almond zombie spaceship seller relay lipstick kibble human horseshoe grandparent
+gemstone firewood firecracker cupboard craft cookout chest bronze bandage vet tricycle theme system swallow stationery
+sailor reward ravioli rack quilt playlist pickup papaya mink mailman leopard league lawnmower hose heater hanger flute
+centerpiece cave caffeine belt auction velvet tuna topping toenail starfish smoothie smartphone sidewalk rung parakeet
+panda orphanage hive hawk gecko film colony claw carpenter campsite campaign builder buffet aluminum zit whistle soy
+slipper session security sapling rooster pod pill mayor magnet librarian lasagna lady jerky hairspray government
+geography fencing dive department cottage contact clover catfish cabinet buyer bowling bookmark birdseed beaver artwork
+artist unicorn tattoo swan survey strand stocking stable souvenir sandcastle perfume nest mosquito maize magician lily
+jug jail hippopotamus helmet gear exhibit elder eel dandelion curtain crane alligator adoption monitor vlog dose
+flagstone everything everyone mechanic accountant bamboo loan pepperoni amusement goldfish flagpole stage mall spot
+recipe piggy expense earnings goods gum chip rotation reflection curve coordinate May March April August January
+February June July September October November December brand century chairman club colleague committee council dance
+debate democracy device district dorm economy editor election employer event festival fiction firm flood footprint
+gathering genre handbag hut inn jet journal journalist kingdom lecture license mammal mansion mattress meadow melody
+merchant mill mixture monument mosque motel motor neighbour opera orchestra organ outlet palace pavement peasant
+photographer pharmacy physics pilot pipe pirate planner poet police politician portfolio prayer prison professor
+programme protein pump radar rail railway railroad recording refuge reporter researcher retailer sculpture secretary
+servant shareholder shepherd shopper shuttle specialist spice startup statue submarine suburb subway suitcase surgeon
+syllabus symphony tailor technician technology telephone telescope temple territory textile tourism trader tradition
+trailer tribe truckload tunnel turbine university vaccine venue veteran villa violin vocabulary voyage waiter waitress
+warrior waterfall wilderness witness workshop wrestler yacht adventure agency alarm alley alphabet ambulance
+anniversary antique apron archer architect arrow attic author baggage balcony balloonist banker barn basement bathtub
+beard beehive beverage bishop blender boutique cable calendar canvas captain caravan cathedral cellar chapel cheek
+chimney cliff cloth cloud coastline cocktail compass composer conductor convention cookbook costume courtyard cradle
+creek cruise cushion dam daycare diary dictionary dome donor doorway drought dwarf earthquake emperor encyclopedia
+estate fairy farmland faucet fern fiber fireplace fishery fleet fog folk gang gate gown grammar greenhouse harbor
+helicopter herb hero hostel housing inmate instructor instrument intern investor ivory jungle ketchup kettle
+kindergarten knight ladder laser leather lounge lord manuscript marina mast mentor microwave midwife missile mosaic
+moss mural mustard navy necktie nectar neighbourhood nomad nursery oasis oven paddle painter palm parachute parade
+parcel parliament petrol pigment pillar platform plaza pollen porcelain port prairie preschool princess prisoner puppet
+queen radiator rainbow reef referee rescue reservoir robe rocket rodent sandal scanner scholar scooter scroll seaside
+sergeant shrub skeleton skyscraper smoke snowman sofa sparrow spinach stairway steam steward stove stream swamp
+swimsuit sword tablecloth tanker teapot tenant terrace thermos throne timber toaster tobacco tomb tortilla trolley
+troop trunk turf vault vein vine vineyard volcano volleyball vulture wagon ward weaver wheelchair windmill windshield
+wizard woodland
 """
 _QUALITIES = """
 red blue green yellow black white pink purple orange brown gray grey golden silver colored colorful striped wooden
@@ -95,27 +107,94 @@ chocolate vanilla strawberry blueberry baked cooked frozen fried mathematical ge
 rectangular square circular convex isosceles equilateral inscribed ordered
 """
 _GIVEN_NAMES = """
-Aaron Abigail Adam Alan Albert Alex Alexa Ali Alice Alicia Allan Allen Allie Alyssa Amanda Amber Amy Andrea Andrew Andy
-Angela Ann Anna Anne Annie Anthony April Arnold Arthur Ashley Austin Ava Bailey Barbara Barry Beatrice Becky Bella Ben
-Benjamin Benny Bert Beth Betty Bianca Bill Billy Blake Bob Bobby Bonnie Brad Brandon Brenda Brian Bridget Brittany Bruce
-Bryan Caleb Calvin Carl Carla Carlos Carly Carmen Carol Carolyn Carrie Carson Carter Casey Catherine Chad Charles
-Charlie Charlotte Chen Cheryl Chloe Chris Christian Christina Christine Cindy Claire Clara Cody Cole Connie Connor Craig
-Daisy Dale Dan Dana Daniel Danny Dave David Dawn Dean Debby Dennis Derek Diana Diane Diego Don Donald Donna Dorothy Doug
-Drew Dylan Ed Edward Elizabeth Ella Ellen Elsa Emily Emma Eric Erica Erin Ethan Eugene Evan Eve Evelyn Faye Frank Fred
-Gabriel Gary George Georgia Gerald Gina Gordon Grace Greg Gretchen Gwen Haley Hannah Harold Harry Heather Helen Henry
-Hilt Hunter Ian Irene Isabel Isabella Ivan Jack Jackie Jackson Jacob Jake James Jamie Jan Jane Janet Janice Jared
-Jasmine Jason Javier Jay Jean Jeff Jen Jenna Jennifer Jenny Jeremy Jerome Jerry Jess Jesse Jessica Jessie Jill Jim Jimmy
-Joan Joe Joey John Johnny Johnson Jon Jonah Jonathan Jones Jordan Jose Joseph Josh Joshua Joyce Juan Judy Julia Julie
-Justin Kaleb Karen Kate Katie Kayla Keith Kelly Ken Kendra Kenny Kevin Kim Kimberly Kris Kyle Kylie Lana Lara Larry
-Laura Lauren Lawrence Lee Leila Leo Lewis Lexie Lily Linda Lisa Liz Lori Louis Louise Lucas Lucy Luke Madeline Maggie
-Mandy Manny Marcia Marco Marcus Marcy Margaret Maria Marie Mario Mark Marta Martha Martin Mary Mason Matt Matthew Megan
-Melanie Melissa Mia Micah Michael Michelle Mike Mitch Mitchell Molly Monica Nancy Natalie Nate Nathan Ned Nell Nick
-Nicole Nina Noah Oliver Olivia Oscar Paco Paige Pam Parker Pat Patricia Patrick Paul Paula Penny Pete Peter Phil Philip
-Phillip Pierre Rachel Ralph Randy Ray Rebecca Richard Rick Rita Rob Robert Robin Roger Ron Ronald Rosa Rose Ruth Ryan
-Sally Sam Samantha Sammy Samuel Sandra Sandy Sara Sarah Sasha Scott Sean Seth Shannon Sharon Sheila Shelby Sheridan
-Shiela Simon Sofia Sophie Stacy Stan Stanley Stephanie Stephen Steve Steven Sue Susan Susie Sydney Tanya Tara Taylor Ted
-Teresa Terry Theo Theresa Thomas Tiffany Tim Timothy Tina Toby Todd Tom Tommy Tony Tracy Trevor Tyler Vanessa Victor
-Vincent Virginia Walter Wanda Wendy William Wilson Zach Zachary Zack Zoe
+Aaron Abby Abe Abel Abie Abigail Abraham Adam Adamson Addilynn Addison Adelaide Adele Adhira Adolfo Adrian Adrianna
+Agatha Agnes Ahmed Aidan Aira Aiyanna Alan Alannah Albert Alden Alec Aleena Alex Alexa Alexander Alexandra Alexandre
+Alexis Alfonso Ali Alia Alice Alicia Alison Alissa Alix Aliyah Allan Allen Allie Allison Allyn Alma Alton Alvin Alyssa
+Amalia Amalie Amanda Amaro Amber Ambika Amelia Amir Amoli Amoura Amy Ana Anais Anderson Andre Andrea Andrena Andrew
+Andy Angel Angela Angeli Angelina Angelo Angie Angus Anie Anika Anita Aniyah Ann Anna Annalise Anne Annie Annika
+Anthony Antoine Anton Antonella Antonia Antonieta Antonio Antonov Anya Apollo April Archibald Archie Aria Ariana Ariel
+Ariella Arlo Arman Arniel Arnold Aron Arthur Arvin Arwen Asaf Asha Ashley Ashton Asia Aston Atticus Aubrey Audrey
+Augustus Austin Ava Avery Avianna Aylin Azalea Aziz Baez Bailey Barbara Barbie Barney Barry Bart Basil Baylor Bea
+Beatrice Beatrix Beau Becky Belinda Bella Belle Ben Benjamin Benjie Benjy Bennett Benny Benson Bernard Bernie Bert
+Bess Beth Bethany Betsy Betty Bianca Biff Bill Billie Billy Bingley Binkie Blair Blake Blanch Blanche Blithe Bob
+Bobbie Bobby Bodhi Bom Bonnie Boris Bowen Boyd Brad Braden Bradley Brady Braelynn Brandon Brandy Brayan Brayden
+Breanna Brenda Brendan Brenden Brennan Brent Bret Brett Brian Brianna Briar Bridget Bridgette Brie Britney Brittany
+Brittney Brock Bronson Brooke Bruce Bruno Bryan Buffy Buzz Cade Caiden Caitlin Caleb Callen Cally Calvin Camden
+Cameron Camila Candace Candice Cara Carl Carla Carlos Carlson Carlton Carly Carmela Carmen Carol Carole Carolina
+Caroline Carolyn Carrie Carson Carter Cary Casey Cassandra Cassidy Cassie Castiel Catherine Cathy Catriona Cecilia
+Celestia Celia Celina Celine Cersei Chad Chanarong Chandler Chandra Chantal Chantel Charlene Charles Charley Charlie
+Charlize Charlotte Chastity Chelsea Chen Chenny Cherie Cheryl Chetan Cheyenne Chiquita Chiu Chloe Chris Christian
+Christina Christine Christopher Christy Chuck Cindi Cindy Cisco Claire Clara Clare Clarence Clarissa Clark Claudia
+Clayton Cleo Clinton Clive Clyde Coby Cody Colbert Cole Colin Colleen Collin Colten Colton Conner Connie Connor Conor
+Cooper Cora Corey Cori Cornelia Cory Craig Cristian Cristine Cristobal Cruz Crystal Curt Curtis Cynthia Cyrus Dabbie
+Daisy Dakota Dale Damien Dan Dana Danai Dane Dani Daniel Daniela Daniella Danielle Danny Dante Dany Daragh Darcy Daria
+Darius Darla Darlington Darnell Darrel Darren Darry Darryl Darwin Daryl Davante Dave Davey David Davis Dawn Dean Deane
+Debbie Debby Debelyn Deborah Del Delaney Delores Denise Dennis Derek Devin Dexter Diana Diane Diaz Didi Diego Dilan
+Dimitri Dina Dino Divya Dolly Don Donald Donna Donny Donovan Dora Doris Dorothy Doug Douglas Drew Duane Dubois Dulce
+Dustin Dwayne Dylan Ed Eddie Eden Edgar Edith Edmund Eduardo Edward Eileen Einstein Eithan Elaine Elena Eli Elida
+Elijah Elisa Elise Eliza Elizabeth Ella Ellen Ellie Elliot Ellis Elmer Elmo Elodie Elois Elon Elrond Elsa Elsie Elvis
+Elyse Elysse Eman Emani Ember Emerie Emery Emile Emiliano Emily Emma Emmalyn Emmanuel Emmy Enid Enrique Enzo Ephraim
+Eric Erica Erick Erik Erika Erin Ermias Ernest Ernesto Ernie Estevan Esther Ethan Eugene Eunice Euston Eva Evan Evans
+Eve Evelyn Evie Fabian Farah Faye Felicia Felicity Felix Fem Fern Fernanda Finley Fiona Fletcher Floretta Fran Frances
+Francie Francine Francis Frank Frankie Franklin Fred Freddy Frederick Fredrickson Freyja Gabby Gabe Gabriel Gabriella
+Gabrielle Gail Garret Garrett Gary Gates Gavin Geli Gemma Genevieve Geoff Geoffrey George Georgia Georgie Georgina
+Gerald Geric Gerry Gertrude Gervais Gideon Gigi Gilbert Gina Ginger Gino Giselle Giza Gladys Glenda Glenn Gloria
+Goldie Gondor Gordon Gordonia Grace Grady Graham Granger Grayson Greg Greta Gretchen Gretel Grey Griffin Grover
+Gunther Gus Guy Guzman Gwen Gwendolyn Gwi Hailey Haj Hakimi Haleigh Haley Halima Hallie Hally Hana Hania Hank Hanna
+Hannah Hans Hansel Harold Harper Harriet Harris Harrison Harry Haruto Harvey Hasan Hattie Hawkins Hayden Haylee Hayley
+Hazel Heath Heather Hector Heidi Heike Heine Helen Helga Heloise Henri Henry Herbert Hermione Hilary Hillary Hilt
+Hilton Holly Horatio Howard Hugh Hugo Hunter Hurley Ian Iesha Iggy Imma Ines Inez Ingrid Irene Iris Isaac Isabel
+Isabela Isabella Isabelle Ishmael Issac Ivan Ivanka Ivy Jack Jackie Jackson Jaco Jacob Jacqueline Jacques Jade Jaden
+Jairus Jake Jamal Jame James Jameson Jamie Jan Jane Janelle Janet Janeth Janice Janina Janine Jared Jaron Jasmine
+Jason Jasper Javier Jaxon Jay Jaydee Jayden Jaylen Jaymee Jaynie Jayson Jazmin Jean Jeanine Jeanne Jebb Jed Jeff
+Jefferson Jeffrey Jemma Jen Jenn Jenna Jennie Jennifer Jenny Jensen Jenson Jeremie Jeremy Jericho Jermaine Jerome
+Jerry Jess Jessa Jesse Jessica Jessie Jessy Jesus Jethro Jett Jezebel Jill Jillian Jim Jimmy Jina Joan Joanie Joanna
+Joanne Jocelyn Joe Joel Joey Johann Johanna Johannes John Johnny Johnson Jolene Joline Jolyn Jon Jonah Jonas Jonathan
+Jones Jonsey Jordan Jordana Jordyn Jorge Jose Joseph Josh Joshua Josiah Josie Jovana Joy Joyce Juan Juanita Jude Judy
+Jules Julia Julian Julie Juliet Julio Junior Juniper Justin Justine Juwan Kai Kaiden Kaleb Kamari Kameron Kannon
+Kaplan Kara Karen Karina Karl Karlee Karlene Karsyn Kat Kate Katelyn Katherine Kathleen Kathryn Kathy Katie Katrina
+Katy Katya Kay Kayla Kaylee Keanu Keaton Keely Keith Kekai Kelcie Kelly Kelsey Kelvin Ken Kendall Kendra Kendy Kenji
+Kenley Kenneth Kenny Kent Kenya Kenzo Kevin Keziah Khalil Kiarra Kiera Kiki Kilee Kiley Kim Kimberly Kimiko Kingsley
+Kira Kobe Koby Kody Kona Kris Krista Kristen Kristi Kristin Kristine Kristoff Kristy Kyla Kyle Kylie Lana Lance Lanie
+Lara Laran Larry Latia Laura Laurel Lauren Laurie Lauryn Laverne Lavinia Lawrence Layla Leah Lee Leila Lemuel Lena
+Lennon Lenny Leo Leon Leonard Leonel Leslie Levi Lewis Lex Lexi Lexie Liam Libby Lidia Lila Lilibeth Lilith Lillian
+Lilly Lily Lim Linda Lindsay Lindsey Lino Lionel Lisa Liz Liza Lizette Lizzie Lizzy Lloyd Logan Lois Loisa Lola Lolita
+Lopez Loraine Lorene Lori Lorie Lorin Loris Lorraine Lou Loui Louie Louis Louise Lowella Lowry Luca Lucas Lucca Lucia
+Lucien Lucille Lucy Ludo Ludwig Luis Luisa Luka Luke Lulu Luna Luther Lydia Lyka Lyle Lyndee Lynn Lynne Lyra Lyssa
+Mabel Maciek Macy Maddie Maddox Maddy Madeline Madison Magdalena Maggi Maggie Mairead Maisie Maisy Malachi Malcolm
+Malcom Malik Malou Mandy Manny Manu Mara Marc Marcel Marcia Marcie Marco Marcus Marcy Margaret Marge Margo Mari Maria
+Mariam Marianne Marie Mariel Marin Marina Mario Marion Marissa Marj Mark Markus Marla Marlee Marlene Marley Marlon
+Marly Marnie Marovich Marta Martha Martin Martine Martinez Martiza Marvin Mary Maryann Mason Masud Mateo Mathews
+Matias Matilda Matt Matthew Matthews Matthias Matty Maud Maurice Maximilian Maxwell Maya Mayer Mcgregor Megan Mei Mel
+Melanie Melany Melina Melissa Mell Melony Meow Merill Merril Meryll Meso Mia Micah Michael Michaela Michel
+Michelangelo Michelle Michonne Mickey Miguel Mika Mikaela Mike Mikey Miki Mila Milburg Mildred Milena Miles Miley
+Millie Milly Milo Milton Mimi Mindy Miranda Mirasol Miriam Misha Missy Mitch Mitchell Mohamed Mohammad Mohammed Moksi
+Molly Mona Monica Monroe Montero Monty Moreland Morgan Morio Moses Myrtle Nacho Nadia Nadine Nala Nalani Nancy Naomi
+Napoleon Natalia Natalie Nataly Natasha Nate Nathalie Nathan Nathaniel Ned Nedy Neeley Neil Nell Nellie Nelly Nicholas
+Nick Nicky Nicolai Nicole Nigel Nigella Nikka Niko Nikola Nina Nissa Noah Noel Nora Nori Norma Norris Norwich Ofelia
+Olaf Olga Olive Oliver Olivia Olivine Omar Omi Oomyapeck Ophelia Oprah Orlan Orlando Oscar Oula Owen Pablo Paco Padma
+Paige Paislee Paityn Palmer Pam Pamela Papi Parker Pat Patricia Patrick Patty Pau Paul Paula Pauline Paulo Pauly Pedro
+Peggy Penelope Penn Penny Perry Pete Peter Petersons Peyton Phil Philip Phillip Phoebe Phung Pierre Piper Polly Ponce
+Porter Prejean Preston Priya Priyanka Puffy Queenie Quincy Quinn Quinton Rachel Radhika Rafael Ragnar Rahim Raine Raj
+Ralph Ramon Randy Raul Raven Ravi Ray Rayden Rayman Raymond Rebecca Reed Reese Reeta Reggie Regina Rehana Reina Remi
+Remy Rena Rene Renz Resty Rex Reyansh Reynald Rhea Rhett Rhonda Rica Ricardo Richard Richmond Rick Rickey Ricky
+Rihanna Riku Riley Rita Rob Robbie Robert Roberta Roberto Roberts Robi Robie Robin Robyn Roden Rodney Roger Rollo
+Roman Romina Ron Rona Ronald Ronnie Roque Rory Rosa Rose Roselyn Rosi Rosie Ross Roxanne Roxy Roy Ruby Rudy Ruel
+Rupert Russell Russom Ruth Ruths Ryan Sab Sabina Sabrina Sadie Salazar Salem Sally Sam Samanta Samantha Samara Sammy
+Samson Samuel Sanchez Sandoval Sandra Sandro Sandy Sangita Sansa Santana Santiago Santino Sanya Sara Sarah Sasha
+Savannah Sawyer Scarlett Scott Sean Sebastian Sedrich Selena Selene Selma Serena Sergio Seth Seymour Shane Shaniya
+Shannon Shaquira Shara Sharon Shaun Shawn Shawna Sheila Shelby Shelley Shelly Shem Sheridan Sherman Sherry Shiela
+Shirley Shyne Sid Sidney Sierra Simon Simpson Skye Skylar Sloan Snyder Sofia Solomon Sonja Sophia Sophie Spaatz
+Spencer Stacy Stan Stanley Stefan Stella Steph Stephanie Stephen Steve Steven Stevie Stewart Stuart Sue Suki Sunny
+Susan Susie Susy Suzanne Suzie Suzy Sydney Sylvia Tabitha Taegan Talia Tamara Tamika Tammy Tanner Tanya Tapanga Tara
+Taso Tate Taylor Tayzia Teagan Teairra Teal Ted Teddy Tenisha Teresa Terese Terez Terrence Terry Tess Tessa Thelma
+Theo Theodore Theresa Thomas Thompson Thor Tiffany Tilly Tim Timmy Timothy Tina Tino Tobee Tobias Toby Todd Tom Tomas
+Tommy Toni Tony Tonya Tori Tory Traci Tracy Travis Trent Trevor Trey Tricia Tripp Trish Troy Tucker Tully Tyler Tyrah
+Tyson Uki Ursula Vaishali Val Valentino Valerie Vanessa Venice Vera Veronica Victor Victoria Vihaan Vincent Vinnie
+Viola Violet Virginia Vivi Vivian Viviana Vivienne Voltaire Vondra Wade Wally Walter Wanda Warren Watson Wayne Welly
+Wendi Wendy Weng Wesley Whitney Wickham Wilfred William Williams Willie Willy Wilma Wilsborough Wilson Winston Winwin
+Wolfgang Wong Woody Wyatt Xavier Xena Xia Yanna Yanni Yasmin Yasna Yeon Ylona Yola Yolanda Yuan Yun Yuri Yusuf Yves
+Yvonne Zach Zachary Zack Zain Zander Zane Zara Zendaya Zeshaun Zhang Ziggy Zion Zoe Zola
 """
 
 
