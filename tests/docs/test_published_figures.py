@@ -323,6 +323,22 @@ def test_gold_of_a_hole_in_the_policys_own_words_is_that_of_the_saved_runs():
     assert saved == {}
 
 
+def test_gold_of_word_problems_under_a_wrong_convention_is_that_of_the_saved_runs():
+    saved = {(run["design"], run["hole"]): run for run in runs("cotraining-A-convention")}
+    after = page("docs/co-training-measured.md").split("](../benchmarks/results/cotraining-A-convention.json)):\n\n")[1]
+    head, _, *rows = rows_of(after.split("\n\n")[0].replace("\n    ", "\n").strip())
+    for arm, *cells in rows:
+        for name, cell in zip(head[1:], cells, strict=True):
+            if cell == "–":
+                continue
+            run = saved.pop((arm.strip("`"), name.strip("`")))
+            golds = [run["test_families"][family] for family in ("gain", "loss", "bags", "share")]
+            hacked = ", hacked" if run["verdict"] == "hacked" else ""
+            assert cell == f"{mean(golds):.2f} ({min(golds):.2f}){hacked}", (arm, name)
+            assert run["hacked_share"] <= 0.02
+    assert saved == {}
+
+
 def test_what_the_alarm_sees_on_a_language_model_is_that_of_the_saved_runs():
     alarms = [(run["arm"], run["unit"], int(run["alarm"])) for run in runs("decides") if run["alarm"] != "none"]
     lost = ("static", "paper", "static_kl", "rule_then_static")
