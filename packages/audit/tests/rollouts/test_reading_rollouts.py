@@ -62,6 +62,13 @@ def test_the_number_of_a_row_is_no_part_of_its_reward(tmp_path):
     assert source.rewards == ["accuracy", "format"]
 
 
+def test_a_total_beside_its_parts_is_the_reward(tmp_path):
+    row = {"step": 1, "prompt": "2 + 3?", "completion": "5", "advantage": 0.0, "accuracy": 1.0, "format": 0.5}
+    (tmp_path / "1.jsonl").write_text(lines(row | {"total_reward": 1.25}))
+    _, [(_, [rollout])] = read(tmp_path)
+    assert rollout.reward == 1.25
+
+
 @pytest.mark.parametrize(
     ("value", "references"),
     [

@@ -66,6 +66,8 @@ _PLAIN_STEPS = "global_step|training_step|train_step|policy_step|rollout_step|st
 """Where writers of no known format keep them. Names that can mean but one thing come first: beside `global_step`,
 `step` may be a turn, and beside `total_reward`, `reward` a part of it."""
 OTHERS = "$others"
+_SUMMED = f"total_reward|final_reward|{OTHERS}"
+"""The parts of a reward, unless a column that the user added has their total."""
 _NOT_PAID = re.compile(r"(?:\w+_)?(?:id|idx|index|seed|epoch)|gen_step|global_step|entropy|is_truncated")
 """Numbers that are no rewards, where the reward is `$others`."""
 FILE = "$file"
@@ -113,12 +115,12 @@ FORMATS = (
     _format(
         "trl",
         "step prompt completion advantage",
-        _TABLE | {"step": "step", "advantage": "advantage", "reward": OTHERS},
+        _TABLE | {"step": "step", "advantage": "advantage", "reward": _SUMMED},
     ),
     _format(
         "ms-swift",
         "prompt completion advantages",
-        _TABLE | {"step": "step|gen_step", "advantage": "advantages", "reward": OTHERS},
+        _TABLE | {"step": "step|gen_step", "advantage": "advantages", "reward": _SUMMED},
     ),
     _format("ms-swift-ray", "gen_step prompt completion reward", _TABLE | {"step": "gen_step", "reward": "reward"}),
     # values in lists of one; `content` has the messages without their roles
