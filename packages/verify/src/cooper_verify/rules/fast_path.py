@@ -226,9 +226,9 @@ def verdict_by(
     comparison = Comparison(symbolic, solutions, expressions, words)
     if reference and reference_kind(reference) == "exact":
         verdict = _exact_verdict(reference, completion, final.texts, comparison, question)
-        rank, *ranks = (without_rank(bare_text(text), asked_part(question)) for text in (reference, *final.texts))
-        is_rank = rank != reference and [rank] == ranks and words.know(final.words)  # 15 for "15th day"
-        return "correct" if verdict == "unparsed" and is_rank else verdict
+        if verdict == "unparsed" and words.know(final.words) and _is_rank(reference, final.texts, question):
+            return "correct"
+        return verdict
     if (
         final.kind == "unmarked"
         and len(completion) <= _MOST_OF_A_LINE
@@ -256,6 +256,12 @@ def verdict_by(
     if verdict == "wrong" and final.kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts)):
         return "unparsed"  # prose, such as "hm", which in a formula would be a product
     return verdict
+
+
+def _is_rank(reference: str, texts: Sequence[str], question: str) -> bool:
+    """Whether one answer is what a reference ranks, as the question asks for it: 15 for "15th day"."""
+    rank, *ranks = (without_rank(bare_text(text), asked_part(question)) for text in (reference, *texts))
+    return rank != reference and ranks == [rank]
 
 
 def _as_asked(text: str, reference: str, question: str) -> str:
@@ -301,9 +307,8 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
             return True
         if _SEVERAL_WORDS.search(reference) and _IS_FORMULA.search(text) and readings(text):
             return True
-        is_computed = _BESIDE_NUMBER.search(reference) and not (_NO_UNIT.search(reference) or MONTH.search(reference))
-        if any_number(text) and (changes_number(reference) or (is_computed and not _WORD.search(text))):
-            return True  # 144 for "12 squared", 5 for "half of 10" and "20% of 25"
+        if any_number(text) and (changes_number(reference) or (not _WORD.search(text) and _may_compute(reference))):
+            return True  # 144 for "12 squared", 5 for "half of 10"
         may_be_value = _CLOCK.fullmatch(reference) or (
             re.search(r"[^\W\d_]", reference) and not MONTH.search(reference)
         )
@@ -311,6 +316,11 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
         return is_equal or _may_be_equal(reference, text, comparison)
     except _UndecidedError:
         return False
+
+
+def _may_compute(reference: str) -> bool:
+    """Whether a reference in words has a number that its words may compute with: "20% of 50", "twice 6"."""
+    return bool(_BESIDE_NUMBER.search(reference)) and not (_NO_UNIT.search(reference) or MONTH.search(reference))
 
 
 _NUMERAL = rf"(?:(?<![\d.,])\d[\d.,]*+\\?%?|\b(?:{'|'.join(NUMBER_OF_WORD)})\b)"

@@ -105,14 +105,9 @@ def prepared(text: str) -> str:
         text = _LOGIC.sub(lambda sign: " or " if sign.group(1) in ("lor", "vee") else " and ", text)
     text = _PRIMES.sub(lambda primes: "'" * primes.group().count("prime"), text)
     if "_" in text and "^" in text:
-        text = _COMBINATIONS.sub(
-            lambda found: _binomial(found, found[1], *map(int, filter(None, found.groups()[1:]))), text
-        )
+        text = _COMBINATIONS.sub(_combinations, text)
     if "C" in text or "P" in text:
-        text = _CALLED_COMBINATIONS.sub(
-            lambda found: _binomial(found, found[1] or found[5], int(found[2] or found[4]), int(found[3] or found[6])),
-            text,
-        )
+        text = _CALLED_COMBINATIONS.sub(_called, text)
     if "choose" in text:
         text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     text = _SIGN.sub(lambda sign: _SIGN_OF[sign.group()[1:]], text)
@@ -158,6 +153,14 @@ def _with_round_brackets(text: str) -> str:
     if len(brackets) % 2 or brackets == ["[", "]"] * (len(brackets) // 2):
         return text
     return _TURNED.sub(lambda ends: f"{'[' if ends[1] == '[' else '('}{ends[2]}{']' if ends[3] == ']' else ')'}", text)
+
+
+def _combinations(found: re.Match[str]) -> str:
+    return _binomial(found, found[1], *(int(figures) for figures in found.groups()[1:] if figures))
+
+
+def _called(found: re.Match[str]) -> str:
+    return _binomial(found, found[1] or found[5], int(found[2] or found[4]), int(found[3] or found[6]))
 
 
 def _binomial(found: re.Match[str], name: str, whole: int, part: int) -> str:

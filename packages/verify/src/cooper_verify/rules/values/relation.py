@@ -139,15 +139,18 @@ def _last_of(sides: Sequence[str], read: Read, is_defined: bool) -> Sequence[Any
     if names(last):
         if len(formulas) < len(trees) - 1:
             return ()
-    else:
-        *others, size = (value_of(tree) for tree in trees if tree and not names(tree))
-        # A side without a size (`1/0`, `\\pm 3`, `10^{400}`) is near none.
-        if size is None or not all(other is not None and math.isclose(other, size, rel_tol=_CLOSE) for other in others):
-            return ()
+    elif not _are_close([value_of(tree) for tree in trees if tree and not names(tree)]):
+        return ()
     whole = [read_scalar(side) for side in sides]
     if whole[0] and whole[0].is_final and not (whole[-1] and whole[-1].is_final):
         return [whole[0]]  # 9 = 19 - 10
     return read(sides[-1])
+
+
+def _are_close(sizes: Sequence[float | None]) -> bool:
+    """Whether all sizes are about the last one. A side without a size (`1/0`, `\\pm 3`, `10^{400}`) is near none."""
+    *others, last = sizes
+    return last is not None and all(size is not None and math.isclose(size, last, rel_tol=_CLOSE) for size in others)
 
 
 def contradicts(side: str, value: str) -> bool:
