@@ -145,7 +145,7 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     units = [text[place.start() : place.start() + _UNIT_CHARS] for text in texts if (place := _FIGURE.search(text))]
     inside = units[0].lstrip(_OF_FIGURES) if units else ""
     said = f"{inside} {behind}"
-    last = texts[0].rpartition("=")[2].strip()
+    last = texts[0].rpartition("=")[2].strip() if texts else ""
     is_one = len(texts) == 1 and len(last) <= _UNIT_CHARS and _LETTER.search(last)
     unit = unit_of(last) if is_one else NO_UNIT
     multiple, names = _MULTIPLE.match(said), names_of_value(before, texts)
