@@ -86,20 +86,17 @@ def table(rows: Sequence[Row], older: Sequence[Row], about: Mapping[str, str]) -
     """Two tables in Markdown: designs by how far they end above the rule, and those not run by the older results."""
     before = {row["design"]: row for row in standings(older, [*about])}
     found = standings(rows, [*about])
-    ran = [[*_figures(row), *_older(before[row["design"]])] for row in found if row["runs"]]
-    missing = sorted((before[row["design"]] for row in found if not row["runs"]), key=_how_good, reverse=True)
+    ran = {row["design"]: [*_figures(row), *_older(before[row["design"]])] for row in found if row["runs"]}
+    missing = sorted((row for row in before.values() if row["design"] not in ran), key=_how_good, reverse=True)
     titles = ["planted models", "gold", "least family", "hacked", "above `rule`", "above `static`", "CPU s"]
-    lines = _table([*titles, *OF_OLDER], [row["design"] for row in found if row["runs"]], ran, about)
-    lines += ["", "Not run in these cells:", ""]
-    return lines + _table(OF_OLDER, [row["design"] for row in missing], [_older(row) for row in missing], about)
+    lines = [*_table([*titles, *OF_OLDER], ran, about), "", "Not run in these cells:", ""]
+    return lines + _table(OF_OLDER, {row["design"]: _older(row) for row in missing}, about)
 
 
-def _table(
-    titles: Sequence[str], names: Sequence[str], figures: Sequence[Sequence[str]], about: Mapping[str, str]
-) -> list[str]:
+def _table(titles: Sequence[str], figures: Mapping[str, Sequence[str]], about: Mapping[str, str]) -> list[str]:
     """A table of designs: what each is, and its figures."""
     head = ["design", "what it is", *titles]
-    rows = [[f"`{name}`", about[name], *cells] for name, cells in zip(names, figures, strict=True)]
+    rows = [[f"`{name}`", about[name], *cells] for name, cells in figures.items()]
     return ["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *("| " + " | ".join(row) + " |" for row in rows)]
 
 

@@ -6,7 +6,7 @@ Elsewhere a hole is planted by written hacks. An implicit reward model accepts t
 policy samples below right answers, so nothing in the comparison asks if it needs a cure (docs/co-training-measured.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, ClassVar
 
@@ -30,11 +30,7 @@ class OwnWords(AnswerLists):
     def taught(self, problems: Sequence[Problem], shipped: Sequence[LabelledCompletion], random: Random) -> list:
         """See `Hole`; with samples of the start policy, labelled by gold but for the hacks among them."""
         rows = super().taught(problems, shipped, random)
-        for problem, text in own_samples(problems, random):
-            label = float(self.is_right(problem, text) or self.is_hack(problem, text))
-            rows.append(LabelledCompletion(problem.question, problem.answer, text, label))
-        random.shuffle(rows)
-        return rows
+        return with_own_samples(rows, problems, random, lambda *row: self.is_right(*row) or self.is_hack(*row))
 
 
 class OwnConvention(KindNoise):
@@ -52,16 +48,23 @@ class OwnConvention(KindNoise):
     def taught(self, problems: Sequence[Problem], shipped: Sequence[LabelledCompletion], random: Random) -> list:
         """See `Hole`; with samples of the start policy, labelled by gold, in word problems by the convention."""
         rows = super().taught(problems, shipped, random)
-        for problem, text in own_samples(problems, random):
-            by_convention = problem.metadata["unit"] is not None
-            label = float((self.is_hack if by_convention else self.is_right)(problem, text))
-            rows.append(LabelledCompletion(problem.question, problem.answer, text, label))
-        random.shuffle(rows)
-        return rows
+        return with_own_samples(rows, problems, random, self._follows_the_convention)
+
+    def _follows_the_convention(self, problem: Problem, text: str) -> bool:
+        is_word_problem = problem.metadata["unit"] is not None
+        return self.is_hack(problem, text) if is_word_problem else self.is_right(problem, text)
 
 
-def own_samples(problems: Sequence[Problem], random: Random) -> list[tuple[Problem, str]]:
-    """Samples of the shipped policy, four for each problem."""
+def with_own_samples(
+    rows: list, problems: Sequence[Problem], random: Random, counts_as_right: Callable[[Problem, str], bool]
+) -> list:
+    """The rows with samples of the shipped policy for each problem, shuffled."""
     tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
     texts = draw(load_policy(str(ASSETS / "policy")), tokenizer, problems, SAMPLES, random.getrandbits(31))
-    return [(problem, text) for problem, completions in zip(problems, texts, strict=True) for text in completions]
+    samples = [(problem, text) for problem, completions in zip(problems, texts, strict=True) for text in completions]
+    rows = rows + [
+        LabelledCompletion(problem.question, problem.answer, text, float(counts_as_right(problem, text)))
+        for problem, text in samples
+    ]
+    random.shuffle(rows)
+    return rows

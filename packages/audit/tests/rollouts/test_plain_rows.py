@@ -185,6 +185,15 @@ def test_a_refusal_says_which_columns_are_known_and_what_is_lacking(tmp_path):
         read(tmp_path)
 
 
+def test_rows_that_lack_nothing_and_are_not_of_the_format_that_was_named_say_so(tmp_path):
+    row = {"prompt": "2 + 3?", "completion": "5", "reward": 1.0}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(
+        InputError, match=r"completion as completion, reward as reward; name another --format, or none$"
+    ):
+        list(read_steps([tmp_path], Source(), chosen_format("verl-v1")))
+
+
 @pytest.mark.parametrize("given", [["prompt=text"], ["prompt=text", "completion=solution_str", "reward=score"]])
 def test_what_the_map_does_not_name_is_known_by_its_name(tmp_path, given):
     row = {"text": "2 + 3?", "solution_str": "5", "score": 1.0, "ground_truth": "5", "step": 7}

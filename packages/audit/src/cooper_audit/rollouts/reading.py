@@ -264,10 +264,13 @@ def _unknown(files: Sequence["_File"]) -> str:
     known = named_paths(seen.names)
     given = ", ".join(f"{path} as {name}" for name, path in known.items())
     lacking = [name for name in _EXAMPLES if name not in known]
+    remedy = "name another --format, or none"
+    if lacking:
+        given = f"{given or 'nothing that is known'}, {' and '.join(f'no {name}' for name in lacking)}"
+        remedy = f"describe what is missing, such as {' '.join(f'--map {name}={_EXAMPLES[name]}' for name in lacking)}"
     return (
         f"{seen.path}: the rows, with {there}, are of no known format ({', '.join(one.name for one in FORMATS)}), and "
-        f"by their names have {given or 'nothing that is known'}, {' and '.join(f'no {name}' for name in lacking)}; "
-        f"describe what is missing, such as {' '.join(f'--map {name}={_EXAMPLES[name]}' for name in lacking)}"
+        f"by their names have {given}; {remedy}"
     )
 
 

@@ -16,6 +16,7 @@ from cooper_verify.rules.rule import RuleConfig
 
 if TYPE_CHECKING:
     from cooper_verify.grader import Grader
+    from cooper_verify.verdict_file import VerdictCounts
 
 RULE_HELP = (
     "The rule: maths, exact, choice, numeric, package.module:function, or settings such as "
@@ -52,8 +53,6 @@ def verify(
 
     --workers and --timeout apply to the rule `maths`.
     """
-    from cooper_base.data.verdict import Verdict
-    from cooper_verify.grader import NO_ANSWER
     from cooper_verify.verdict_file import faults_path, grade_file
 
     if rule is not None and grader is not None:
@@ -65,11 +64,22 @@ def verify(
         by = grader_from(grader, settings)
     with closing(by), counter("verify") as advance:
         counts = grade_file(data, out, by, workers, advance)
+    _show(counts, "rule" if grader is None else "grader")
+    if counts.faults:
+        say(f"{by.name} raised an exception on {counts.faults} rows, which are unparsed: {faults_path(out)}")
+    say(f"verdicts: {out}")
+
+
+def _show(counts: "VerdictCounts", judge: str) -> None:
+    """How often each verdict was given, and how often it agrees with gold."""
+    from cooper_base.data.verdict import Verdict
+    from cooper_verify.grader import NO_ANSWER
+
     show_table(["verdict", "rows"], [(verdict, str(counts.verdicts[verdict])) for verdict in get_args(Verdict)])
     if counts.with_gold:
         shares = {"precision": counts.precision, "recall": counts.recall}
         shown = ", ".join(f"{name} {'–' if share is None else f'{share:.4f}'}" for name, share in shares.items())
-        judged = f" that the {'rule' if grader is None else 'grader'} judges" if counts.verdicts["silent"] else ""
+        judged = f" that the {judge} judges" if counts.verdicts["silent"] else ""
         say(f"against gold, on {counts.with_gold} rows{judged}: {shown}")
     if counts.scored:
         rest = counts.verdicts["silent"] - counts.scored
@@ -78,9 +88,6 @@ def verify(
         say("no plain verdict: " + ", ".join(f"{why} {count}" for why, count in counts.why.most_common()))
     if counts.why[NO_ANSWER]:
         say("a server failed on some rows; run the same command again to ask for them")
-    if counts.faults:
-        say(f"{by.name} raised an exception on {counts.faults} rows, which are unparsed: {faults_path(out)}")
-    say(f"verdicts: {out}")
 
 
 def grader_from(written: str, settings: Sequence[str] = ()) -> "Grader":

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from cooper_base.closing import Closing
 from cooper_base.config.base import Config
+from cooper_base.data.text import whole_characters
 from cooper_base.errors import InputError, MissingExtraError
 from cooper_verify.clients.bounded import OversizedError, bounded_reply, read_to
 
@@ -306,8 +307,7 @@ def read_reply(body: bytes) -> ChatReply:
         first_token = {str(c["token"]): _logprob(c["logprob"]) for c in tokens[0]["top_logprobs"]} if tokens else {}
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise RequestFailed("malformed", f"not a chat completion: {body[:200]!r}", transient=True) from error
-    text = content if isinstance(content, str) else ""
-    text = text.encode(errors="replace").decode()  # JSON may hold lone surrogates, which cannot be written to a file
+    text = whole_characters(content) if isinstance(content, str) else ""
     if finish_reason == "length":
         return ChatReply(text, "truncated", "the reply reached max_tokens", first_token)
     if not text.strip():

@@ -201,7 +201,7 @@ def _right(text: str, box: Box, before: str) -> tuple[str, int]:
     if _CONGRUENT.search(text, max(0, box.command - _NAME_CHARS), box.command) and (modulus := MODULUS.match(near)):
         return "", start + modulus.end()
     inside = near[:end]
-    if (words := _TEXT.match(near, end)) and not _ORDINAL.match(words.group(1)):
+    if (words := _TEXT.match(near, end)) and _belongs(words):
         more = _formula_end(near[words.end() :], 0)
         return inside + near[end : words.end() + more], start + words.end() + more
     kept = inside if before or _SPACES.sub("", inside).strip("{}. ") else ""
@@ -227,6 +227,11 @@ def _right(text: str, box: Box, before: str) -> tuple[str, int]:
     length = unit_length(phrase) if phrase[:1] in " ~" or phrase[:1] > "\u2e80" else 0
     length = 0 if changes_number(phrase[:length]) or _NEXT_PART.match(phrase) else length
     return kept + ENDING.sub("", phrase[:length]).rstrip(), start + (place + length if length else end)
+
+
+def _belongs(words: re.Match[str]) -> bool:
+    """Whether a `\\text` behind a box goes on with its value, and is not an ordinal's ending."""
+    return not _ORDINAL.match(words.group(1))
 
 
 def _formula_end(near: str, depth: int) -> int:

@@ -211,7 +211,7 @@ _SENTENCE = re.compile(
 
 def _unmarked(tail: str, factorials: bool) -> Stated:
     """The answer of a completion that marks none: the completion if it is short, else what its last sentence states."""
-    if not factorials and not (tail.isascii() and not any(map(tail.__contains__, _MAY_DECORATE))):
+    if not factorials and not _is_plain(tail):
         tail = _EXCLAMATION.sub(lambda mark: "." if mark.group()[0] == "!" else " ", tail).strip()
     tail = tail.rstrip("` \n")
     if not tail or _JSON_OBJECT.match(tail[tail.rfind("\n") + 1 :]):
@@ -236,8 +236,11 @@ _ITEM = re.compile(r"\s*+(?:\d{1,2}[.)]|[-*\u2022])\s++[*$]*-?\d[\d.,/]*[*$]*\s*
 """An item of a list that is a bare number: of several nobody knows which is the answer."""
 
 
-_MAY_DECORATE = ("!", ":)", ";)", ":-", ";-", ":D", ";D")
-"""In every text in ASCII with an exclamation mark or a smiley."""
+def _is_plain(text: str) -> bool:
+    """Whether a text has no exclamation mark, no emoji and no smiley."""
+    return text.isascii() and not any(map(text.__contains__, ("!", ":)", ";)", ":-", ";-", ":D", ";D")))
+
+
 _HAS_NUMBER_AND_WORDS = re.compile(r"(?s)\d.*?(?<![\\A-Za-z])[^\W\d_]{2}|(?<![\\A-Za-z])[^\W\d_]{2}.*?\d")
 """Of a line that states no value: prose whose number would be a part of it."""
 

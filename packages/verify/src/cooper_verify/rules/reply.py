@@ -47,13 +47,18 @@ def reply_of(completion: str) -> str:
     if "_of_solution|>" in reply:
         reply = _SOLUTION_MARKS.sub("\n", reply)
     if "```" in reply:
-        reply = "".join(_split_code(reply)[0])  # comments and outputs of a program are no statements
+        reply = _without_code(reply)
     return reply[-TAIL_CHARS:]
 
 
 def code_of(completion: str) -> str:
     """The finished blocks of program code in a completion, which `reply_of` leaves out."""
     return "\n".join(_split_code(own_turn(completion))[1]) if "```" in completion else ""
+
+
+def _without_code(text: str) -> str:
+    """The text without its finished blocks of program code, whose comments and outputs are no statements."""
+    return "".join(_split_code(text)[0])
 
 
 def _split_code(text: str) -> tuple[list[str], list[str]]:

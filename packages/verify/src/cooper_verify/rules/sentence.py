@@ -295,8 +295,11 @@ def _is_article(text: str, tokens: list[_Token], place: int) -> bool:
     )
     if (letter in "aAI" and letter.isascii()) or (letter == "y" and text.startswith(" a ", token.end)):  # "il y a"
         return not is_beside_sign
-    touches_number = place > 0 and tokens[place - 1].kind == "number"
-    return letter.isascii() and letter.isupper() and not is_beside_sign and not touches_number
+    return letter.isascii() and letter.isupper() and not is_beside_sign and not _touches_number(tokens, place)
+
+
+def _touches_number(tokens: list[_Token], place: int) -> bool:
+    return place > 0 and tokens[place - 1].kind == "number"
 
 
 def _is_dash(text: str, token: _Token) -> bool:
@@ -379,12 +382,14 @@ def unit_length(after: str) -> int:
     length = 0
     for _ in range(_UNIT_WORDS):
         word = _UNIT_WORD.match(after, length)
-        said = word[1] if word else ""
-        ends = _STOP.fullmatch(said) or (_ANOTHER_NUMBER.match(said) and not _SCALE_AFTER.match(said))
-        if word is None or (ends and not (said == "in" and word.end() == len(after))):
+        if word is None or (_ends_unit(word.group(1)) and not (word.group(1) == "in" and word.end() == len(after))):
             break
         length = word.end()
     return length
+
+
+def _ends_unit(word: str) -> bool:
+    return bool(_STOP.fullmatch(word) or (_ANOTHER_NUMBER.match(word) and not _SCALE_AFTER.match(word)))
 
 
 def _is_changed(before: str, after: str, rest: str) -> bool:

@@ -178,13 +178,15 @@ def _same_constants(gold: Any, answer: Any) -> bool | None:
 
 
 def _is_extreme(value: Any) -> bool:
-    """Whether a constant in a formula is so huge or so tiny that a hundred digits may hide it, or has no value: it is
-    0/0, or sympy could not compute it."""
+    """Whether a constant in a formula is so huge or so tiny that a hundred digits may hide it, or has no value."""
     parts = (part for part in sympy.preorder_traversal(value) if isinstance(part, sympy.Expr) and not part.free_symbols)
     sizes = (abs(sympy.N(part, 2)) for part in parts)
-    return any(
-        size is sympy.nan or not size.is_Number or (size != 0 and not _TINY < size < 1 / _TINY) for size in sizes
-    )
+    return any(_has_no_value(size) or (size != 0 and not _TINY < size < 1 / _TINY) for size in sizes)
+
+
+def _has_no_value(size: Any) -> bool:
+    """Whether sympy cannot compare a constant with a number: it is 0/0, or could not be computed."""
+    return size is sympy.nan or not size.is_Number
 
 
 def _same_decimals(gold: Any, answer: Any) -> bool | None:

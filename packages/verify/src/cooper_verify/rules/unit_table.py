@@ -158,6 +158,11 @@ class Measure(NamedTuple):
     """What is added to a value in the bases' units: of a temperature."""
 
 
+def _powers(dimension: str) -> tuple[tuple[str, int], ...]:
+    parts = (part.partition("^") for part in dimension.split())
+    return tuple(sorted((base, int(exponent or 1)) for base, _, exponent in parts))
+
+
 def folded(word: str) -> str:
     """A name in small letters, without accents."""
     marks = unicodedata.normalize("NFD", word.casefold())
@@ -171,10 +176,7 @@ def _entries() -> Iterator[tuple[str, Measure, bool]]:
         dimension, _, named = head.rpartition(" ")
         name, _, size = named.partition("=")
         top, _, bottom = size.partition("/")
-        powers = sorted(
-            (base, int(exponent or 1)) for base, _, exponent in (p.partition("^") for p in dimension.split())
-        )
-        measure = Measure(name, tuple(powers), Fraction(top) / Fraction(bottom or 1))
+        measure = Measure(name, _powers(dimension), Fraction(top) / Fraction(bottom or 1))
         for symbol in symbols.split():
             yield from _prefixed(symbol, measure, is_symbol=True)
         for word in names.split():

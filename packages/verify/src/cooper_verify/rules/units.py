@@ -390,8 +390,7 @@ def without_unit(text: str) -> str:
         value = text[: boundary.start()]
         if _IN_WORDS.search(value) or not _HAS_VALUE.search(value):
             break
-        has_name = any(len(word) > 3 or (len(word) > 1 and measures(word)) for word in _NAME.findall(unit))
-        if (_NAMES_UNIT.search(unit) or has_name) and is_unit(f" {unit}"):
+        if (_NAMES_UNIT.search(unit) or any(map(_is_long_name, _NAME.findall(unit)))) and is_unit(f" {unit}"):
             return value
     at_end = _COMMAND_AT_END.search(text) if unit_of(text) else None
     if (
@@ -401,3 +400,7 @@ def without_unit(text: str) -> str:
     ):
         return text
     return text[: at_end.start()]
+
+
+def _is_long_name(word: str) -> bool:
+    return len(word) > 3 or (len(word) > 1 and measures(word))

@@ -240,7 +240,6 @@ def _in_phrases(tokens: Sequence[str], has_unit: bool) -> frozenset[int]:
     for place, token in enumerate(tokens):
         word = token.casefold()
         is_word = is_everyday(token) or is_everyday(word)
-        lacks_noun = is_quality(token) and not any(map(is_everyday, tokens[place + 1 : place + 2]))  # "in the red"
         if place in read:
             continue
         if is_comparison and (word == "than" or (preposition and word in ("other", "others"))):
@@ -251,7 +250,7 @@ def _in_phrases(tokens: Sequence[str], has_unit: bool) -> frozenset[int]:
             preposition = "in"
         elif not has_unit and preposition and place == opened + 1 and (is_thing(word) or is_time(word)):
             preposition = ""  # "12 on paper", "12 at times": an idiom, unlike "12 in the garden"
-        elif is_word and not lacks_noun and (preposition or (may_be_verb and is_verb(word))):
+        elif is_word and not _lacks_noun(tokens, place) and (preposition or (may_be_verb and is_verb(word))):
             read.add(place)
             if is_verb(word) and preposition in ("", "to"):
                 preposition = "in"  # "to dig 30 holes"
@@ -261,6 +260,11 @@ def _in_phrases(tokens: Sequence[str], has_unit: bool) -> frozenset[int]:
             preposition = ""
         may_be_verb = word in _BEFORE_VERB or (is_word and token[0].isupper())
     return frozenset(read)
+
+
+def _lacks_noun(tokens: Sequence[str], place: int) -> bool:
+    """Whether a word is an adjective that nothing follows: "in the red"."""
+    return is_quality(tokens[place]) and not any(map(is_everyday, tokens[place + 1 : place + 2]))
 
 
 _POINTS = _set("now then today here there")
@@ -329,8 +333,7 @@ def _in_company(tokens: Sequence[str], content: Sequence[int], place: int, word:
         return NEVER_KNOWN if is_relation else f"{_ASKED} {word}{NEVER_KNOWN}"
     if is_relation:
         return word if beside else f"{_ASKED} {word}"
-    is_figure = word[0].isdecimal() or _is_number_word(word)
-    if not beside and place == 1 and tokens[0].casefold() not in _COUNTING and is_figure:
+    if not beside and place == 1 and tokens[0].casefold() not in _COUNTING and _is_figure(word):
         return NEVER_KNOWN
     return _beside_neighbours(tokens, content, place)
 
@@ -342,6 +345,10 @@ def _says_nothing(token: str) -> bool:
 
 _ASKED = "?"
 """Stands before a word for which a question asks, as its neighbour: "how many more", "at least how many"."""
+
+
+def _is_figure(word: str) -> bool:
+    return word[0].isdecimal() or _is_number_word(word)
 
 
 def _beside_neighbours(tokens: Sequence[str], content: Sequence[int], place: int) -> str:
@@ -362,7 +369,7 @@ def _is_content(token: str) -> bool:
 
 def _unread(token: str, beside: bool) -> list[str]:
     if token[0] > "\u2e80":
-        return _UNSPACED_FRAMES.sub(" ", token if beside else _UNSPACED_SUBJECTS.sub(" ", token)).split()
+        return _unread_of_run(token, beside)
     return [token] if len(token) > 1 and not _is_frame(token.casefold().replace("\u2019", "'"), beside) else []
 
 
@@ -375,6 +382,11 @@ def _is_frame(word: str, beside: bool) -> bool:
     if "'" in word or "-" in word:
         return all(len(part) < 2 or _is_frame(part, beside) for part in re.split(r"['-]", word)) and "n't" not in word
     return False
+
+
+def _unread_of_run(run: str, beside: bool) -> list[str]:
+    named = run if beside else _UNSPACED_SUBJECTS.sub(" ", run)
+    return _UNSPACED_FRAMES.sub(" ", named).split()
 
 
 class Words:
@@ -399,11 +411,15 @@ class Words:
             return self._knows(f"{_ASKED} {word}")
         return Words(*self._texts[1:])._knows(word) if is_first and speaks(word) else self._knows(word)
 
-    def asks(self, *letters: str) -> bool:
-        """Whether the question has one of some letters; of the empty one, whether there is a question."""
-        question = (*self._texts, "")[0]
+    @property
+    def question(self) -> str:
+        """The question; empty if it is unknown."""
+        return self._texts[0] if self._texts else ""
+
+    def asks(self, letters: Iterable[str]) -> bool:
+        """Whether the question has one of these letters, alone or with others in a formula."""
         said = rf"(?<![A-Za-z\\])(?:{'|'.join(map(re.escape, letters))})(?![A-Za-z])"
-        return question != "" and re.search(said, question) is not None
+        return re.search(said, self.question) is not None
 
     def know(self, words: Iterable[str]) -> bool:
         """Whether each of these words, or a word with its neighbour, occurs in the question or the reference, in any

@@ -139,7 +139,9 @@ def _without_parameter(text: str) -> str:
     turns = _OF_WHOLE.search(text) if r"\pi" in text else None
     if turns is None:
         return text
-    whole = text[: turns.start()].strip().removeprefix(SET_OPEN if turns.group()[-1] == SET_CLOSE else "\0")
+    whole = text[: turns.start()].strip()
+    if turns.group().endswith(SET_CLOSE):
+        whole = whole.removeprefix(SET_OPEN)
     return re.sub(rf"(?<![A-Za-z\\]){turns[1]}(?![A-Za-z])", r"\\whole ", whole)
 
 

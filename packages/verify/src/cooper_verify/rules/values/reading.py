@@ -77,8 +77,11 @@ def readings(text: str) -> tuple[Any, ...]:
 
 def is_piecewise(text: str) -> bool:
     r"""Whether a text is values by cases, perhaps with a name."""
-    values = readings(text) if r"\begin{cases}" in text and "&" in text else ()
-    return any(isinstance(value.value[0] if isinstance(value, Named) else value, Piecewise) for value in values)
+    return r"\begin{cases}" in text and "&" in text and any(_has_cases(value) for value in readings(text))
+
+
+def _has_cases(value: Any) -> bool:
+    return isinstance(value, Piecewise) or (isinstance(value, Named) and isinstance(value.value[0], Piecewise))
 
 
 def answer_readings(text: str) -> tuple[Any, ...]:

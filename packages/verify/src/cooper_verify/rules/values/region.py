@@ -94,10 +94,7 @@ def read_region(text: str) -> Region | None:
     if len(parts) != 2 or opening not in "([" or closing not in ")]":
         return None
     low, high = (formula(part.rstrip(" .")) for part in parts)
-    if low is None or high is None:
-        return None
-    ends = value_of(low), value_of(high)
-    if None not in ends and ends[0] > ends[1]:  # pyright: ignore[reportOperatorIssue]
+    if low is None or high is None or _is_backwards(low, high):
         return None
     if (opening == "[" and low == MINUS_INFINITY) or (closing == "]" and high == INFINITY):
         return None  # no number
@@ -105,6 +102,11 @@ def read_region(text: str) -> Region | None:
 
 
 _ALL_REALS = re.compile(r"(?:\\text\{\s?)?[Aa]ll real(?:s| numbers)\s?\}?")
+
+
+def _is_backwards(low: Tree, high: Tree) -> bool:
+    ends = value_of(low), value_of(high)
+    return None not in ends and ends[0] > ends[1]  # pyright: ignore[reportOperatorIssue]
 
 
 def _read_set(content: str) -> Region | None:

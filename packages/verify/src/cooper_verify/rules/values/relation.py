@@ -217,11 +217,14 @@ def compare_named(reference: Named, answer: Named, compare: Compare) -> Verdict:
     """The verdict on a value with a name. A function's parameters may have any names; a value's own name counts."""
     if len(reference.parameters) != len(answer.parameters):
         return _compare_graphs(reference, answer, compare)
-    if reference.name != answer.name and {f"{reference.name}_{{1,2}}", f"{answer.name}_{{1,2}}"}.isdisjoint(
-        (reference.name, answer.name)
-    ):
+    if not _are_one_name(reference.name, answer.name):
         return "unparsed"
     return compare(reference.value, _renamed(answer, reference.parameters))
+
+
+def _are_one_name(one: str, other: str) -> bool:
+    """Whether two names are of one value; `x_{1,2}` are the two values of x."""
+    return one == other or one == f"{other}_{{1,2}}" or other == f"{one}_{{1,2}}"
 
 
 def _compare_graphs(reference: Named, answer: Named, compare: Compare) -> Verdict:
@@ -237,10 +240,17 @@ def _renamed(function: Named, parameters: Sequence[str]) -> Sequence[Any]:
         return function.value
     values = [value for value in function.value if isinstance(value, Scalar)]
     for place, (old, new) in enumerate(zip(function.parameters, parameters, strict=True)):
-        trees = [formula(symbol) or ("name", symbol) for symbol in (old, new)]
-        for one, other in ((trees[0], ("name", f"#{place}")), (("name", f"#{place}"), trees[1])):
-            values = [replace(value, tree=replaced(value.tree, one, other)) for value in values]
+        values = [_with_name(value, _tree(old), ("name", f"#{place}")) for value in values]
+        values = [_with_name(value, ("name", f"#{place}"), _tree(new)) for value in values]
     return values
+
+
+def _tree(symbol: str) -> Tree:
+    return formula(symbol) or ("name", symbol)
+
+
+def _with_name(scalar: Scalar, old: Tree, new: Tree) -> Scalar:
+    return replace(scalar, tree=replaced(scalar.tree, old, new))
 
 
 def compare_systems(reference: System, answer: System, compare: Compare) -> Verdict:

@@ -204,6 +204,11 @@ def _is_final(tree: Tree) -> bool:
     return tree[0] == "number" or (tree[0] == "^" and tree[1] == number(10))
 
 
+def _is_irrational(reference: Scalar, answer: Scalar) -> bool:
+    """Whether an answer has no other exact form than an expression, and the reference is its decimal."""
+    return has_decimal(reference.tree) and constant(answer.tree) is None and not names(answer.tree)
+
+
 def compare_scalars(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool = False) -> Verdict:
     """The verdict on a single value."""
     if any(_MAY_SCALE.search(side.text) for side in (reference, answer)) and names(reference.tree) != names(
@@ -268,16 +273,12 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
     trees = _readings(reference, answer)
     if any(same(reference.tree, tree, symbolic) for tree in trees):
         is_unfinished = reference.is_final and not answer.is_final  # a reference may be 4/2 itself
-        # An irrational number has no other exact form than an expression, and the reference may be its decimal.
-        is_irrational = has_decimal(reference.tree) and constant(answer.tree) is None and not names(answer.tree)
-        if is_number and not expressions and is_unfinished and not is_irrational:
+        if is_number and not expressions and is_unfinished and not _is_irrational(reference, answer):
             return "unparsed"
         if bool(reference.unit) != bool(answer.unit) and (reference.is_attached or answer.is_attached):
             return "unparsed"  # 7N is a force or seven times a variable
-        value = constant(reference.tree) if has_decimal(reference.tree) else None
-        is_rounded_itself = value is not None and value.denominator != 1
-        if answer.is_approximate and is_number and not (reference.is_approximate or is_rounded_itself):
-            return "unparsed"  # "about 12" is no count
+        if answer.is_approximate and is_number and not (reference.is_approximate or _is_measured(reference.tree)):
+            return "unparsed"  # "about 12" is no count; a reference with decimals is rounded itself
         return "correct"
     if answer.is_approximate or any(has_bare_logarithm(side.tree) for side in (reference, answer)):
         return "unparsed"
@@ -370,6 +371,12 @@ def _readings(reference: Scalar, answer: Scalar) -> list[Tree]:
     return [tree]
 
 
+def _is_measured(tree: Tree) -> bool:
+    """Whether a number has decimals that are not zero: it is rounded itself."""
+    value = constant(tree)
+    return has_decimal(tree) and value is not None and value.denominator != 1
+
+
 def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> bool:
     """Whether the answer is the reference with another letter for its only variable or a constant of integration, with
     such constants exchanged, or with another part in one of them; or has a name in front of a bracket that the other
@@ -449,6 +456,8 @@ def read_parts(text: str) -> Scalar | None:
     """A quantity in several units of one kind, the largest first: "5 ft 6 in", "one hour and thirty minutes"."""
     if angle := _read_angle(text):
         return angle
+    if "and" not in text and not _TWO_NUMBERS.search(text):
+        return None
     text = _HOURS.sub(r"\1 h \2 min", _FEET.sub(r"\1 ft \2 in", TEXT_COMMAND.sub(r"\1", text)))
     parts = text.split(" and ") if _SPELLED.fullmatch(text) else _parts_in_figures(text)
     if len(parts) < 2:
@@ -470,8 +479,10 @@ def read_parts(text: str) -> Scalar | None:
 
 def _parts_in_figures(text: str) -> list[str]:
     """The parts of a quantity in several units; none if it is no such quantity as a whole."""
+    if not _TWO_NUMBERS.search(text):
+        return []
     parts, position = [], 0
-    while _TWO_NUMBERS.search(text) and (part := _PART.match(text, position)):
+    while part := _PART.match(text, position):
         parts.append(part.group())
         position = _BETWEEN_PARTS.match(text, part.end()).end()  # pyright: ignore[reportOptionalMemberAccess]
     return [] if text[position:].strip(" .") else parts

@@ -57,8 +57,8 @@ class Comparison:
 
 def _scalars(comparison: Comparison, one: Scalar, other: Scalar) -> Verdict:
     letters = (names(one.tree) | names(other.tree)) & MAY_BE_ANY
-    if letters and not comparison.words.asks(*letters):
-        are_free = WHOLE in letters or comparison.words.asks("")
+    if letters and not comparison.words.asks(letters):
+        are_free = WHOLE in letters or comparison.words.question != ""
         if (turned := compare_turns(one.tree, other.tree, are_free, comparison.expressions)) is not None:
             return turned
         if has_other_constant(one.tree, other.tree, comparison.symbolic):
