@@ -333,7 +333,8 @@ def _in_company(tokens: Sequence[str], content: Sequence[int], place: int, word:
         return NEVER_KNOWN if is_relation else f"{_ASKED} {word}{NEVER_KNOWN}"
     if is_relation:
         return word if beside else f"{_ASKED} {word}"
-    if not beside and place == 1 and tokens[0].casefold() not in _COUNTING and _is_figure(word):
+    is_second = place == 1 and tokens[0].casefold() not in _COUNTING
+    if not beside and is_second and (word[0].isdecimal() or _is_number_word(word)):
         return NEVER_KNOWN
     return _beside_neighbours(tokens, content, place)
 
@@ -345,10 +346,6 @@ def _says_nothing(token: str) -> bool:
 
 _ASKED = "?"
 """Stands before a word for which a question asks, as its neighbour: "how many more", "at least how many"."""
-
-
-def _is_figure(word: str) -> bool:
-    return word[0].isdecimal() or _is_number_word(word)
 
 
 def _beside_neighbours(tokens: Sequence[str], content: Sequence[int], place: int) -> str:
@@ -415,11 +412,6 @@ class Words:
     def question(self) -> str:
         """The question; empty if it is unknown."""
         return self._texts[0] if self._texts else ""
-
-    def asks(self, letters: Iterable[str]) -> bool:
-        """Whether the question has one of these letters, alone or with others in a formula."""
-        said = rf"(?<![A-Za-z\\])(?:{'|'.join(map(re.escape, letters))})(?![A-Za-z])"
-        return re.search(said, self.question) is not None
 
     def know(self, words: Iterable[str]) -> bool:
         """Whether each of these words, or a word with its neighbour, occurs in the question or the reference, in any

@@ -1,6 +1,8 @@
 r"""Letters that stand for any number: for whole turns, `x = \frac{\pi}{4} + k\pi`, and for constants of integration."""
 
 import math
+import re
+from collections.abc import Iterable
 
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.values.estimate import value_of
@@ -11,6 +13,12 @@ WHOLE = r"\whole"
 """In place of a letter of which a text says that it is any whole number."""
 _WHOLE_LETTERS, _CONSTANTS = {*"klmn", WHOLE}, {*"CKc"}
 MAY_BE_ANY = _WHOLE_LETTERS | _CONSTANTS
+
+
+def has_letter(question: str, letters: Iterable[str]) -> bool:
+    """Whether a question has one of these letters by itself, so that it stands for what the question says of it."""
+    said = rf"(?<![A-Za-z\\])(?:{'|'.join(map(re.escape, letters))})(?![A-Za-z])"
+    return re.search(said, question) is not None
 
 
 def compare_turns(reference: Tree, answer: Tree, are_free: bool, is_part: bool) -> Verdict | None:

@@ -9,7 +9,7 @@ from cooper_verify.rules.asked_names import is_function_of_name
 from cooper_verify.rules.values import collection, relation
 from cooper_verify.rules.values.collection import Division, Matrix, Ratio, Several, Tuple
 from cooper_verify.rules.values.expression import Symbolic, UnprovenError, same
-from cooper_verify.rules.values.free_letters import MAY_BE_ANY, WHOLE, compare_turns, has_other_constant
+from cooper_verify.rules.values.free_letters import MAY_BE_ANY, WHOLE, compare_turns, has_letter, has_other_constant
 from cooper_verify.rules.values.none import Empty
 from cooper_verify.rules.values.piecewise import Piecewise, compare_piecewise
 from cooper_verify.rules.values.region import Region, compare_regions
@@ -57,7 +57,7 @@ class Comparison:
 
 def _scalars(comparison: Comparison, one: Scalar, other: Scalar) -> Verdict:
     letters = (names(one.tree) | names(other.tree)) & MAY_BE_ANY
-    if letters and not comparison.words.asks(letters):
+    if letters and not has_letter(comparison.words.question, letters):
         are_free = WHOLE in letters or comparison.words.question != ""
         if (turned := compare_turns(one.tree, other.tree, are_free, comparison.expressions)) is not None:
             return turned
