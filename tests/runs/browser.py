@@ -47,6 +47,11 @@ def open_page(driver: Any, page: Path, width: int = 1280, height: int = 900, dar
     still = {"name": "prefers-reduced-motion", "value": "reduce"}  # a click must not meet a page that scrolls
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, still]})
     driver.get(page.resolve().as_uri())
+    # On a busy machine `get` has returned before the page's scripts had run.
+    eventually(
+        driver,
+        lambda: driver.execute_script("return location.protocol === 'file:' && document.readyState === 'complete'"),
+    )
 
 
 def eventually(driver: Any, check: Callable[[], object]) -> None:
