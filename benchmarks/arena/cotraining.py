@@ -56,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["run", "table", "picture"])
     parser.add_argument("table", choices=["A", "B", "C"])
-    parser.add_argument("phase", choices=["tune", "report", "pilot", "deeper", "sampled", "convention"])
+    parser.add_argument("phase", choices=["tune", "report", "pilot", "deeper", "sampled", "convention", "longer"])
     parser.add_argument("--methods", nargs="*", default=[], help="these alone")
     parser.add_argument("--plantings", type=int, help="how many planted models a hole has")
     parser.add_argument("--out", type=Path, default=Path("runs/cotraining"))
@@ -87,7 +87,8 @@ def planned(protocol: Mapping[str, Any], arguments: argparse.Namespace, results:
             base = built_in_designs()[method["design"]]
             chosen = merge(merge(base.settings, of_table["settings"]), merge(method.get("settings", {}), settings))
             designs[label] = Design(about=base.about, settings=chosen)
-    overrides = {"steps": protocol["steps"], "evaluation": protocol["evaluation"]}
+    steps = protocol["longer_steps" if phase == "longer" else "steps"]
+    overrides = {"steps": steps, "evaluation": protocol["evaluation"]}
     holes = built_in_holes() | read_holes(Path(protocol["holes"]))
     count = 1 if phase == "tune" else arguments.plantings or protocol["plantings"]
     seeds, out = [protocol["tuning_seed"]], arguments.out / arguments.table / phase
