@@ -84,6 +84,13 @@ def test_a_body_that_cannot_be_read_is_refused(post, content, status, words):
     assert (found, words in error) == (status, True), error
 
 
+def test_a_byte_order_mark_before_a_body_is_left_out(server):
+    """Some editors write one in front of every file."""
+    headers = {"Authorization": "Bearer secret", "Content-Type": "application/json"}
+    content = json.dumps(body(step=None, train=False)).encode("utf-8-sig")
+    assert httpx.post(server.url + "/v1/score", content=content, headers=headers, timeout=60).status_code == 200
+
+
 def test_what_does_not_fit_is_named(post):
     for change, words in (
         ({"stpe": 1}, "stpe: Extra inputs"),

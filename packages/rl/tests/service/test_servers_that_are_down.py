@@ -57,3 +57,11 @@ def test_a_judge_or_assistant_that_is_down_is_reported_before_its_retries(closed
     said = [record for record in caplog.records if record.name.startswith("cooper_verify")]
     assert f"chat server {url}: connection" in said[0].getMessage()
     assert "trying again, up to 1 times; is it running at this base_url?" in said[0].getMessage()
+
+
+@pytest.mark.parametrize("kind", [RewardClient, AsyncRewardClient])
+def test_an_address_or_a_token_that_no_request_can_have_is_refused_without_a_wait(kind):
+    with pytest.raises(InputError, match="the address of the reward service: 'localhost:8765' is no address"):
+        kind("localhost:8765")
+    with pytest.raises(InputError, match=r"the token \(COOPER_TOKEN\): it cannot be sent in an HTTP header"):
+        kind("http://localhost:8765", token="secret\n")

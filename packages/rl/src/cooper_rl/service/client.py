@@ -20,6 +20,7 @@ from cooper_base.errors import InputError, MissingExtraError
 from cooper_base.files.durable import read_fields, write_text
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.scored import Scored, Updated
+from cooper_verify.clients.address import check_address, check_key
 from cooper_verify.clients.bounded import OversizedError, bounded_reply
 from cooper_verify.clients.chat import retry_after_s, retry_wait
 
@@ -170,9 +171,15 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
 
         A request may take `timeout_s` seconds, whatever the server sends meanwhile, and is retried for as long while
         the server is unreachable or busy (429, 502 to 504), and for `early_s` seconds while the previous step is not
-        committed (425). The log says what it waits for.
+        committed (425). The log says what it waits for. Raises InputError for an address or a token that no request
+        can have.
         """
-        self.url, self.run, self._token = url.rstrip("/"), run, token or os.environ.get(TOKEN)
+        token = token or os.environ.get(TOKEN)
+        try:
+            self.url, self.run = check_address(url.rstrip("/")), run
+        except ValueError as error:
+            raise InputError(f"the address of the reward service: {error}") from error
+        self._token = check_key(token, f"the token ({TOKEN})") if token else None
         self._timeout_s, self._early_s = timeout_s, early_s
         self._opened: Any = None
         self._loop: EventLoop | None = None

@@ -16,6 +16,7 @@ from cooper_base.config.base import Config
 from cooper_base.config.checking import check_settings, read_settings
 from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.reward.reward_config import CooperRewardConfig
+from cooper_verify.clients.address import check_key
 
 
 @dataclass(frozen=True)
@@ -126,11 +127,7 @@ def read_token(config: ServerConfig) -> str | None:
     name, token = config.token_env, os.environ.get(config.token_env, "")
     if not token:
         raise InputError(f"serve.token_env: environment variable {name} is not set; put the clients' token there")
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise InputError(
-            f"serve.token_env: the token in {name} cannot be sent in an HTTP header; use letters and digits"
-        )
-    return token
+    return check_key(token, f"serve.token_env: the token in {name}")
 
 
 def check_extra() -> None:

@@ -159,7 +159,7 @@ async def read_body(request: Request, record: type[Checked]) -> Checked:
 
 def parse_body(data: bytes, record: type[Checked]) -> Checked:
     try:
-        values = parse_json(data.decode("utf-8")) if data else {}
+        values = parse_json(data.decode("utf-8-sig")) if data else {}
     except UnicodeDecodeError as error:
         raise Refusal(400, f"the body is not UTF-8: {error}") from error
     except ValueError as error:

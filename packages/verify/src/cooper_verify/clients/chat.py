@@ -12,14 +12,15 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from cooper_base.closing import Closing
 from cooper_base.config.base import Config
 from cooper_base.data.text import whole_characters
 from cooper_base.errors import InputError, MissingExtraError
+from cooper_verify.clients.address import check_address, check_key
 from cooper_verify.clients.bounded import OversizedError, bounded_reply, read_to
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ HANDLING = frozenset({"api_key_env", "timeout_s", "max_retries", "concurrency"})
 class ChatConfig(Config):
     """A chat model behind an OpenAI-compatible server."""
 
-    base_url: str
+    base_url: Annotated[str, AfterValidator(check_address)]
     """Address of the server up to and including the version, such as `http://localhost:8000/v1`."""
     model: str
     """The model's name on that server."""
@@ -105,7 +106,7 @@ class ChatReply:
 class ChatClient(Closing):
     """Sends chats from an event loop in a thread of its own.
 
-    Raises InputError if `api_key_env` is not set, and MissingExtraError without the extra `judges`.
+    Raises InputError if `api_key_env` is not set or no key, and MissingExtraError without the extra `judges`.
 
     With `first_token_only`, replies are one token long, and the server is asked for the candidates' log-probabilities.
     """
@@ -268,12 +269,14 @@ class ChatClient(Closing):
 
 
 def read_api_key(config: ChatConfig) -> str:
-    """The key that the server asks for. Raises InputError if `api_key_env` names a variable that is not set."""
+    """The key that the server asks for. Raises InputError if `api_key_env` names a variable that is not set, or whose
+    text no header can hold."""
     if (name := config.api_key_env) is None:
         return "none"  # the openai client insists on a key; servers without one ignore it
-    if key := os.environ.get(name):
-        return key
-    raise InputError(f"api_key_env: environment variable {name} is not set; set it to the server's key")
+    key = os.environ.get(name)
+    if not key:
+        raise InputError(f"api_key_env: environment variable {name} is not set; set it to the server's key")
+    return check_key(key, f"api_key_env: the key in {name}")
 
 
 class RequestFailed(Exception):

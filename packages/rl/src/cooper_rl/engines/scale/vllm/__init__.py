@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from cooper_base.config.base import Config
 from cooper_base.data.strict_json import parse_json
@@ -17,6 +17,7 @@ from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.engines import ENGINES, Engine
 from cooper_rl.engines.local import LearnsHere
 from cooper_rl.engines.model_folder import adapter_base, local_folder
+from cooper_verify.clients.address import check_address
 
 if TYPE_CHECKING:
     from cooper_rl.engines.config import LearnerConfig, SamplingParams
@@ -30,7 +31,7 @@ ADAPTER_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # those that an engine c
 class VllmConfig(Config):
     """Settings of a vLLM engine. A model's own sampling defaults (`generation_config.json`) are never used."""
 
-    url: str | None = None
+    url: Annotated[str, AfterValidator(check_address)] | None = None
     """Address of a `vllm serve` that is running already, such as `http://localhost:8000`; null starts an engine here.
     Of the settings below, a server takes `timeout_s` alone; docs/vllm.md has its command."""
     tensor_parallel: int = Field(default=1, ge=1)
@@ -58,8 +59,6 @@ class VllmConfig(Config):
 
     @model_validator(mode="after")
     def _fits_a_server(self) -> Self:
-        if self.url is not None and not re.match(r"https?://[^/]+", self.url):
-            raise ValueError(f"url: {self.url!r} is no address of a server; write http://host:port")
         if self.url is not None and self.sleep:
             raise ValueError("sleep: a server shares no memory with the learners of a run; leave it out")
         return self
