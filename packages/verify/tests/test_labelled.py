@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cooper_base.data.answer import Answer
 from cooper_base.data.labelled import LabelledCompletion, read_labelled, split_by_problem
 from cooper_base.errors import InputError
 from cooper_verify.rules.kinds.numeric import NumericRule
@@ -122,3 +123,20 @@ def test_no_problem_is_both_trained_on_and_held_out():
 def test_one_problem_cannot_be_split():
     with pytest.raises(InputError, match="at least two"):
         split_by_problem([LabelledCompletion("q", "1", "1", 1.0), LabelledCompletion("Q ", "1", "2", 0.0)], 0.5, seed=0)
+
+
+def test_what_verify_writes_about_chats_is_labelled_data(tmp_path: Path):
+    """A chat of one reply is that text, and a run of several turns is what a reward model reads of it."""
+    reply = {"role": "assistant", "content": "It is 4."}
+    called = [
+        {"role": "assistant", "content": "", "tool_calls": [{"name": "add", "arguments": {"a": 2, "b": 2}}]},
+        {"role": "tool", "content": "4"},
+        reply,
+    ]
+    row = {"question": "2+2?", "answer": "4"}
+    rows = write_jsonl(tmp_path / "rows.jsonl", *({**row, "completion": chat} for chat in ([reply], called)))
+    verify_file(rows, tmp_path / "verdicts.jsonl")
+    single, run = read_labelled(tmp_path / "verdicts.jsonl")
+    assert (single.completion, single.label, run.label) == ("It is 4.", 1.0, 1.0)
+    assert run.completion == Answer.of(called).transcript
+    assert "<tool>" in run.completion

@@ -269,3 +269,17 @@ def test_without_judge_or_grader_the_rule_labels_alone_and_the_next_command_is_n
     assert not {"judge", "grader"} & rows[0].keys()
     run(data, "--grader", "rule:exact", "--out", tmp_path / "named.jsonl")
     assert (tmp_path / "exact.jsonl").read_text() == (tmp_path / "named.jsonl").read_text()
+
+
+def test_of_a_chat_the_rule_reads_the_last_turn(tmp_path):
+    """What the user, a tool or the policy said before it is no answer."""
+    chat = [
+        {"role": "assistant", "content": "The answer is 9."},
+        {"role": "user", "content": "The answer is 8. Look again."},
+        {"role": "assistant", "content": "The answer is 7."},
+    ]
+    row = {"question": "What is 3 + 4?", "answer": "7"}
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps({**row, "completion": chat[:length]}) + "\n" for length in (1, 3)))
+    label_completions(path, None, tmp_path / "labelled.jsonl")
+    assert [read.label for read in read_labelled(tmp_path / "labelled.jsonl")] == [0, 1]

@@ -12,8 +12,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, get_args
 
-from cooper_base.data.answer import Answer
-from cooper_base.data.labelled import label_of, read_rows, require, text_field
+from cooper_base.data.labelled import completion_of, label_of, read_rows, require, text_field
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import DataRow, check_name_of_jsonl
 from cooper_base.data.verdict import Verdict
@@ -184,7 +183,7 @@ def _task(row: DataRow, needs_reference: bool) -> _Task:
         require(row, (name,), "answer and completion")
     require(row, ("completion",), "answer and completion" if needs_reference else "completion")
     answer = text_field(row, name) if name in row.fields else ""
-    completion = _completion(row)
+    completion = completion_of(row).text  # of messages, as chats have them, the final reply
     try:
         json.dumps(row.fields)
     except TypeError as error:
@@ -193,16 +192,6 @@ def _task(row: DataRow, needs_reference: bool) -> _Task:
     question = row.fields.get("question")
     problem = Problem(row.location, question if isinstance(question, str) else "", answer, metadata=row.fields)
     return problem, completion, None if gold is None else label_of(row, gold)
-
-
-def _completion(row: DataRow) -> str:
-    """The row's completion; of messages, as chats have them, the final reply."""
-    if not isinstance(messages := row.fields["completion"], list):
-        return text_field(row, "completion")
-    try:
-        return Answer.of(messages).text
-    except InputError as error:
-        raise InputError(f"{row.location}: field 'completion': {error}") from error
 
 
 def _earlier(out: Path, file: FileIO, tasks: Sequence[_Task]) -> list[str]:

@@ -361,3 +361,30 @@ def test_the_references_of_real_data_can_be_read():
     with Verifier(MathsRule()) as verifier:
         unread = [problem.answer for problem in verifier.unread(problems)]
     assert (len(problems), unread) == (7889, ["t(0,4]"])
+
+
+@pytest.mark.parametrize("mark", ["N/A", "nan", "None", "null", "<NA>", "#N/A"])
+def test_references_that_stand_for_a_missing_value_are_listed(tmp_path: Path, mark: str, caplog):
+    rows = [*numbered(2), {"question": "What is sodium?", "answer": "Na"}, {"question": "And this?", "answer": mark}]
+    assert len(load_problems(ProblemsConfig(source=save(tmp_path, rows)), accept).problems) == 4
+    assert "the reference answers of 1 of 4 problems are what tables write for a missing value" in caplog.text
+    assert f"rows.jsonl:4: answer {mark!r}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("row", "remedy"),
+    [
+        ({"question": [{"role": "user", "content": "1+1?"}], "answer": 2}, "a chat is read with messages: question"),
+        ({"question": "1+1?", "answer": ["2"]}, "name one of its items, such as answer.0"),
+        ({"question": ["1+1?"], "answer": 2}, "name one of its items, such as question.0"),
+        ({"question": "1+1?", "answer": {"value": 2}}, "choose another field"),
+        ({"question": "1+1?", "answer": "1+1=2\n#### 2"}, "problems.format: gsm8k reads what is behind ####"),
+    ],
+)
+def test_a_row_in_another_form_is_told_how_that_form_is_read(tmp_path: Path, row: dict, remedy: str):
+    def is_number(text: str) -> bool:
+        return text.isdigit()
+
+    with pytest.raises(InputError) as caught:
+        load_problems(ProblemsConfig(source=save(tmp_path, [row])), Plain(is_number))
+    assert remedy in str(caught.value)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from cooper_base.data.answer import Answer
 from cooper_base.data.mappings import text_of
 from cooper_base.data.readers import DataRow, listing_of, read_file
 from cooper_base.errors import InputError
@@ -39,11 +40,11 @@ class LabelledCompletion:
 def read_labelled(path: str | Path, needs_reference: bool = True) -> list[LabelledCompletion]:
     """Read a JSONL, JSON, CSV or Parquet file of `question, reference_answer, completion, label`; see `read_file`.
 
-    A label is 0, 1, true or false. A completion may be empty; a question or a reference may not, but without
-    `needs_reference` a row may lack the reference, which is then an empty text. `answer` and `gold_correct` are read in
-    rows without `reference_answer` and `label` (`THEIR_NAMES`). In rows with a verdict of `cooper verify` and without
-    a label, `correct` and `wrong` are labels; rows with other verdicts are left out. Raises InputError for a bad row,
-    naming file, row and field, and for a file without labelled rows.
+    A label is 0, 1, true or false. A completion is a text or the messages of a chat, and may be empty; a question or a
+    reference may not, but without `needs_reference` a row may lack the reference, which is then an empty text. `answer`
+    and `gold_correct` are read in rows without `reference_answer` and `label` (`THEIR_NAMES`). In rows with a verdict
+    of `cooper verify` and without a label, `correct` and `wrong` are labels; rows with other verdicts are left out.
+    Raises InputError for a bad row, naming file, row and field, and for a file without labelled rows.
     """
     return with_labels(path, read_rows(path, lambda row: row_or_verdict(row, needs_reference), LABELLED_FIELDS))
 
@@ -120,11 +121,25 @@ def texts_of(
     if not needs_reference:
         row = replace(row, fields={REFERENCE: "", **row.fields})
     require(row, needed, ", ".join(needed))
-    question, answer, completion = (text_field(row, name) for name in LABELLED_FIELDS[:3])
+    question, answer = (text_field(row, name) for name in LABELLED_FIELDS[:2])
     for name, text in (("question", question), (REFERENCE, answer)):
         if not text and (needs_reference or name != REFERENCE):
             raise InputError(f"{row.location}: field {name!r} is empty; fill it in or leave the row out")
-    return question, answer, completion
+    completion = completion_of(row)
+    return question, answer, completion.text if completion.messages is None else completion.transcript
+
+
+def completion_of(row: DataRow) -> Answer:
+    """The field `completion`, a text or the messages of a chat. Raises InputError, naming file, row and field, for
+    anything else.
+    """
+    completion = row.fields["completion"]
+    if not isinstance(completion, list):
+        return Answer(text_field(row, "completion"))
+    try:
+        return Answer.of(completion)
+    except InputError as error:
+        raise InputError(f"{row.location}: field 'completion': {error}") from error
 
 
 def require(row: DataRow, names: Sequence[str], needed: str) -> None:

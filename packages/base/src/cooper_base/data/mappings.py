@@ -189,9 +189,18 @@ def _read(row: DataRow, name: str, read: Callable[[Any], str], demand: str) -> s
     try:
         return read(value).strip()
     except TypeError as error:
-        raise InputError(f"{row.location}: field {name!r}: {error}; choose another field or change the data") from error
+        raise InputError(f"{row.location}: field {name!r}: {error}; {_remedy(value, name)}") from error
     except BadValue as error:
         raise BadValue(f"field {name!r} {error}") from error
+
+
+def _remedy(value: Any, name: str) -> str:
+    """What to do about a field that is no text."""
+    if isinstance(value, list) and value and isinstance(value[0], dict) and "role" in value[0]:
+        return f"a chat is read with messages: {name}"
+    if isinstance(value, list):
+        return f"name one of its items, such as {name}.0, or change the data"
+    return "choose another field or change the data"
 
 
 def _read_messages(row: DataRow, name: str, section: str) -> list[dict[str, str]]:

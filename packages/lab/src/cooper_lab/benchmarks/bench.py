@@ -16,6 +16,7 @@ from cooper_audit.attack.wrong_answers import ATTACKS, CONTROLS, attack_rows
 from cooper_audit.statistics import Estimate, wilson_interval
 from cooper_base.data.labelled import LABELLED_FIELDS, problem_key, read_rows, row_or_verdict, with_labels
 from cooper_base.data.readers import DataRow
+from cooper_base.data.transcript import split_reply
 from cooper_base.data.verdict import Verdict
 from cooper_rl import InputError, LabelledCompletion
 from cooper_rl.reward.monitor import ReliabilityBin, expected_calibration_error, reliability, roc_auc
@@ -218,7 +219,7 @@ def bench(
     combined = {expression: Combination(expression, list(methods)) for expression in combinations}
     attacks = attack_rows([row.labelled for row in rows], attacked_problems, seed)
     rows_and_attacks = [row.labelled for row in rows] + [attack.row for attack in attacks]
-    asked = [Asked.about(row.question, row.answer, row.completion) for row in rows_and_attacks]
+    asked = [Asked.about(row.question, row.answer, split_reply(row.completion)[1]) for row in rows_and_attacks]
     opinions: dict[str, list[Opinion]] = {}
     for name, method in methods.items():
         opinions[name] = []

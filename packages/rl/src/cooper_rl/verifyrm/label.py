@@ -11,6 +11,7 @@ from typing import Any
 from cooper_base.data.labelled import LABELLED_FIELDS, read_rows, texts_of, with_our_names
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import DataRow
+from cooper_base.data.transcript import split_reply
 from cooper_base.data.verdict import Verdict
 from cooper_base.files.durable import check_table_path, table_bytes
 from cooper_base.files.hashes import text_key
@@ -152,7 +153,7 @@ def _opinions(
     rule: Rule, judge: JudgeGrader | None, grader: Grader | None, rows: Sequence[CollectedRow]
 ) -> list[list[Any]]:
     """Of each row, the rule's verdict and what judge and grader say, as JSON values."""
-    answers = [Asked(row.problem, row.completion) for row in rows]
+    answers = [Asked(row.problem, split_reply(row.completion)[1]) for row in rows]
     said: list[Sequence[Any]] = [rule.verify_problems(answers)]
     if judge is not None:
         unheard = Judgement("unreadable", detail=FAULT, failed=True)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MADE_COUNT = 512  # problems of a made world, if no limit is set
+MISSING_VALUES = frozenset({"n/a", "#n/a", "<na>", "nan", "nat", "none", "null"})
+"""What pandas, spreadsheets and languages write for a missing value."""
 
 
 @dataclass
@@ -116,12 +118,30 @@ def _verify_answers(loaded: LoadedProblems, rule: "Rule", silent: bool, section:
         ambiguous = [f"{location(problem)}: answer {problem.answer!r}" for problem in rule.ambiguous(verified)]
         if ambiguous:
             logger.warning("%s", _about_ambiguous(ambiguous, len(verified), section))
-        return [f"{location(problem)}: answer {problem.answer!r} {why}" for problem, why in checked if why is not None]
+        _warn_of_missing(verified, section)
+        return [_about_fault(problem, why, section) for problem, why in checked if why is not None]
     heard = {problem.id for problem in verified} - {problem.id for problem in unread}
     loaded.problems = [problem if problem.id in heard else replace(problem, rule="silent") for problem, _ in checked]
     if count := len(checked) - len(heard):
         logger.info("the rule is silent on %d of %d problems: it cannot read their answers", count, len(checked))
     return []
+
+
+def _about_fault(problem: Problem, why: str, section: str) -> str:
+    """Why a problem's reference is not usable."""
+    remedy = f"; {section}.format: gsm8k reads what is behind ####" if "####" in problem.answer else ""
+    return f"{location(problem)}: answer {problem.answer!r} {why}{remedy}"
+
+
+def _warn_of_missing(problems: Sequence[Problem], section: str) -> None:
+    missing = [problem for problem in problems if problem.answer.casefold() in MISSING_VALUES]
+    if missing:
+        listed = _listing([f"{location(problem)}: answer {problem.answer!r}" for problem in missing])
+        logger.warning(
+            "%s: the reference answers of %d of %d problems are what tables write for a missing value, and an answer "
+            "that says the same is `correct`:\n%s\nLeave these rows out if nobody knows the answer.",
+            *(section, len(missing), len(problems), listed),
+        )
 
 
 def _about_unread(unread: Sequence[str], count: int, section: str) -> str:
