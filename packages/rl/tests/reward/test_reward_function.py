@@ -71,6 +71,19 @@ def one_too_few(problems, completions):
 def one_number(problems, completions):
     return 1.0
 
+def a_mapping(problems, completions):
+    return dict.fromkeys(range(len(completions)), 1.0)
+
+def without_rewards(queries, prompts, labels):
+    return {"scores": [1.0] * len(queries), "extra_logs": {}, "more": {}}
+
+def one_text(problems, completions):
+    return "1" * len(completions)
+
+def as_openrlhf(queries, prompts, labels, **kwargs):
+    rewards = [float(query.endswith(label)) for query, label in zip(queries, labels)]
+    return {"rewards": rewards, "scores": rewards, "extra_logs": {"dummy_scores": rewards}}
+
 def one_infinite(problems, completions):
     return [float("inf")] + [1.0] * (len(completions) - 1)
 
@@ -112,6 +125,10 @@ def test_a_batched_function_gets_all_completions_of_a_step_with_their_problems(
     assert scores.metrics == {f"function/{name}": 2.0}
 
 
+def test_a_function_of_openrlhf_may_return_its_rewards_beside_its_logs(rewards_module, make_group: MakeGroup):
+    assert score(f"{rewards_module}:as_openrlhf", [make_group("2", "1", "2", "12")]).rewards.rows() == [[0, 1, 1]]
+
+
 def test_async_calls_of_a_step_run_concurrently_even_under_a_running_event_loop(rewards_module, make_group: MakeGroup):
     reward = FunctionReward(f"{rewards_module}:slow_length")
     context = StepContext([make_group("2", *"abcdefgh")], NoRule())
@@ -128,6 +145,9 @@ def test_async_calls_of_a_step_run_concurrently_even_under_a_running_event_loop(
     [
         ("one_too_few", r"rewards_here:one_too_few: returned 2 values for 3 completions"),
         ("one_number", r"rewards_here:one_number: returned 1.0; a batched function must return a list"),
+        ("a_mapping", r"rewards_here:a_mapping: returned \{.*\}; a batched function must return a list"),
+        ("without_rewards", r"rewards_here:without_rewards: returned \{.*\}; a batched function must return a list"),
+        ("one_text", r"rewards_here:one_text: returned '111'; a batched function must return a list"),
         ("one_infinite", r"rewards_here:one_infinite: returned inf for problem p7; return a finite number"),
         (
             "of_lists",

@@ -7,7 +7,7 @@ Whatever takes such a function does it here: `cooper attack`, `cooper audit --gr
 import math
 import reprlib
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from inspect import Parameter
@@ -182,10 +182,14 @@ class ScoringFunction:
 
     def _one_for_each(self, returned: Any, count: int) -> list[Any]:
         wanted = f"a batched function must return a list with one number for each of the {count} completions, in order"
+        if self.signature == "openrlhf" and isinstance(returned, Mapping):
+            returned = returned.get("rewards", returned)  # beside `scores` and `extra_logs`, as OpenRLHF reads it
         try:
-            values = list(returned)
-        except TypeError as error:
-            raise InputError(f"{self.path}: returned {reprlib.repr(returned)}; {wanted}") from error
+            values = None if isinstance(returned, Mapping | str) else list(returned)
+        except TypeError:
+            values = None
+        if values is None:
+            raise InputError(f"{self.path}: returned {reprlib.repr(returned)}; {wanted}")
         if len(values) != count:
             raise InputError(f"{self.path}: returned {len(values)} values for {count} completions; {wanted}")
         return values
