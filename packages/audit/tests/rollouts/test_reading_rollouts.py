@@ -62,9 +62,18 @@ def test_the_number_of_a_row_is_no_part_of_its_reward(tmp_path):
     assert source.rewards == ["accuracy", "format"]
 
 
-def test_a_total_beside_its_parts_is_the_reward(tmp_path):
+def test_a_reward_function_may_be_called_like_the_number_of_a_row(tmp_path):
+    row = {"step": 1, "prompt": "2 + 3?", "completion": "5", "advantage": 0.0, "accuracy": 1.0, "index": 0.5}
+    (tmp_path / "1.jsonl").write_text(lines(row))
+    source, [(_, [rollout])] = read(tmp_path)
+    assert rollout.reward == 1.5
+    assert source.rewards == ["accuracy", "index"]
+
+
+@pytest.mark.parametrize("name", ["total_reward", "final_reward", "reward"])
+def test_a_total_beside_its_parts_is_the_reward(tmp_path, name):
     row = {"step": 1, "prompt": "2 + 3?", "completion": "5", "advantage": 0.0, "accuracy": 1.0, "format": 0.5}
-    (tmp_path / "1.jsonl").write_text(lines(row | {"total_reward": 1.25}))
+    (tmp_path / "1.jsonl").write_text(lines(row | {name: 1.25}))
     _, [(_, [rollout])] = read(tmp_path)
     assert rollout.reward == 1.25
 
@@ -79,6 +88,13 @@ def test_a_total_beside_its_parts_is_the_reward(tmp_path):
         (["5", "five"], ("5", "five")),
         ({"answer": 5, "unit": "m"}, ("5",)),
         ('["5"]', ("5",)),
+        ('["5", "five"]', ("5", "five")),
+        ("[47, 60, 73]", ("[47, 60, 73]",)),
+        ("[2, 5.5]", ("[2, 5.5]",)),
+        ("[[1, 2], [3, 4]]", ("[[1, 2], [3, 4]]",)),
+        ("[]", ("[]",)),
+        ("[5]", ("5",)),
+        (["[2, 5]", "[2; 5]"], ("[2, 5]", "[2; 5]")),
         ({"numbers": [1, 2]}, ('{"numbers": [1, 2]}',)),
         (None, ()),
         ("", ()),
@@ -290,6 +306,18 @@ def test_a_last_line_that_is_cut_off_is_left_out(tmp_path):
     (tmp_path / "1.jsonl").write_text(lines(ROW) + '{"input": "What')
     source, [(_, rows)] = read(tmp_path)
     assert (len(rows), source.left_out) == (1, {"a last line that is cut off": 1})
+
+
+def test_broken_lines_are_named_and_the_others_read(tmp_path):
+    (tmp_path / "1.jsonl").write_text(lines(ROW) + '{"input": "Wha{"input": "What"}\n' + lines(ROW) + '{"input"')
+    source, [(_, rows)] = read(tmp_path)
+    assert (len(rows), source.left_out) == (2, {"a broken line (1.jsonl:2)": 1, "a last line that is cut off": 1})
+
+
+def test_a_file_of_many_broken_lines_is_refused(tmp_path):
+    (tmp_path / "1.jsonl").write_text(lines(ROW, ROW, ROW, ROW) + '{"input":\n' * 4)
+    with pytest.raises(InputError, match=r"1\.jsonl:8: not JSON"):
+        read(tmp_path)
 
 
 def test_a_compressed_dump_reads_the_same(tmp_path):

@@ -263,10 +263,20 @@ def test_a_fall_is_said_without_a_sign():
 def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the_steps_on_both_sides():
     """What all rows come to be paid by and by, such as for a form, does not make wrong ones like right ones."""
     steps = payments_of([[([1.0 + paid], []), ([], [0.0 + paid])] for paid in range(9)])
-    assert steps[4][1] == pytest.approx((1, 3.5 / 9, 1.0, 4.0))
+    assert steps[4][1][:4] == pytest.approx((1, 3.5 / 9, 1.0, 4.0))
     steps = payments_of([[([], [0.5])], [([1.0], [])], [([], [1.0, 0.2])]])
-    assert steps[0] == [(1, 0, 0.5, 0.5)]
-    assert steps[2] == [pytest.approx((2, 0.5, 0.8, 1.2))]
+    assert steps[0][0][:4] == (1, 0, 0.5, 0.5)
+    assert steps[2][0][:4] == pytest.approx((2, 0.5, 0.8, 1.2))
+
+
+def test_what_a_few_right_rows_add_to_the_groups_of_others_is_theirs():
+    """Both wrong rows are compared with the two right ones, of which the second has a form that is paid, too."""
+    [step] = payments_of([[([1.0], []), ([2.0], []), ([], [0.0]), ([], [1.5])]])
+    like, less = zip(*(group[4:] for group in step), strict=True)
+    assert like == pytest.approx((0.25, -0.25, 0, 0))
+    assert less == pytest.approx((-0.5, 0.5, 0, 0))
+    assert sum(group[1] for group in step) == 0.5
+    assert sum(group[2] for group in step) == 1.5
 
 
 def test_answers_that_nobody_reads_are_neither_right_nor_wrong():

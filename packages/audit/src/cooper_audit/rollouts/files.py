@@ -38,6 +38,9 @@ _WANDB_RUN = re.compile(r"/(?:offline-)?run-\d{8}_\d{6}-(\w++)/")
 _UNREADABLE = (EOFError, OSError, RuntimeError, UnicodeDecodeError, sqlite3.Error, zipfile.BadZipFile, zlib.error)
 """What the readers of packed files raise for damage: a zip's encrypted file is a RuntimeError, and a database's
 complaint may quote bytes that are no text."""
+MOST_BROKEN = 3
+"""So many lines of a file may be no JSON, as a process that dies in a line leaves them before a resumed one goes on. A
+file that has more, or begins with one, is damaged otherwise or something else."""
 LeaveOut = Callable[[str], None]
 
 
@@ -105,7 +108,7 @@ def tracked_run(path: Path) -> str:
 
 
 def records(path: Path, leave_out: LeaveOut) -> Iterator[DataRow]:
-    """The rows of a file, each with its place. A last line that is cut off is left out. Raises InputError."""
+    """The rows of a file, each with its place. A few lines that are cut off are left out. Raises InputError."""
     kind = _kind(path)
     if path.suffix.lower() in COMPRESSED and kind not in TEXTS:
         raise InputError(f"{path}: unpack it first; only {', '.join(TEXTS)} are read from a compressed file")
@@ -137,7 +140,8 @@ def _values(path: Path, file: IO[bytes]) -> Iterator[DataRow]:
 
 
 def _lines(path: Path, file: IO[bytes], leave_out: LeaveOut) -> Iterator[DataRow]:
-    line, unpack = 0, _Unpacking(path) if path.suffix.lower() in COMPRESSED else None
+    line, good, broken = 0, 0, 0
+    unpack = _Unpacking(path) if path.suffix.lower() in COMPRESSED else None
     while data := file.readline(LONGEST_LINE + 1):
         line += 1
         if unpack is not None:
@@ -147,10 +151,13 @@ def _lines(path: Path, file: IO[bytes], leave_out: LeaveOut) -> Iterator[DataRow
         try:
             value = _parsed(data, f"{path}:{line}")
         except InputError:
-            if data.endswith(b"\n") or len(data) > LONGEST_LINE:
+            is_last = not data.endswith(b"\n")
+            broken += not is_last
+            if broken > min(MOST_BROKEN, good) or len(data) > LONGEST_LINE:
                 raise
-            leave_out("a last line that is cut off")
-            return
+            leave_out("a last line that is cut off" if is_last else f"a broken line ({path.name}:{line})")
+            continue
+        good += 1
         yield _row(value, f"{path}:{line}")
 
 

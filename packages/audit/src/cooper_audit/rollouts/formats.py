@@ -7,7 +7,6 @@ expression's last match in the value, `$path` the place of the file, `$others` t
 names, and `$file`, for a step alone, the number of the file among those with rollouts.
 """
 
-import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,10 +17,10 @@ from cooper_audit.rollouts.unrolling import (
     EVALUATION,
     LOGGED,
     DumpRecord,
+    as_value,
     chats_in,
     episodes_of_prime,
     number,
-    parse_dump,
     record_of_gym,
     sample_of_inspect,
     total,
@@ -66,10 +65,12 @@ _PLAIN_STEPS = "global_step|training_step|train_step|policy_step|rollout_step|st
 """Where writers of no known format keep them. Names that can mean but one thing come first: beside `global_step`,
 `step` may be a turn, and beside `total_reward`, `reward` a part of it."""
 OTHERS = "$others"
-_SUMMED = f"total_reward|final_reward|{OTHERS}"
-"""The parts of a reward, unless a column that the user added has their total."""
-_NOT_PAID = re.compile(r"(?:\w+_)?(?:id|idx|index|seed|epoch)|gen_step|global_step|entropy|is_truncated")
+_SUMMED = f"total_reward|final_reward|reward|{OTHERS}"
+"""The parts of a reward, unless a column has their total."""
+_NOT_PAID = re.compile(r"\w+_(?:id|idx|index)|(?:\w+_)?(?:seed|epoch)|gen_step|global_step|entropy|is_truncated")
 """Numbers that are no rewards, where the reward is `$others`."""
+_NUMBERS_A_ROW = ("id", "idx", "index")
+"""What whole numbers of these names do; what a reward function of the name returned is written with a point."""
 FILE = "$file"
 _PLAIN = re.compile(r"[^().|]++(?>(?:\.[^().|]++)*)\Z")
 
@@ -409,7 +410,9 @@ class Values:
         columns = {
             name: number(value) if only_texts else value
             for name, value in record.items()
-            if name not in named and not _NOT_PAID.fullmatch(name)
+            if name not in named
+            and not _NOT_PAID.fullmatch(name)
+            and not (name in _NUMBERS_A_ROW and str(value).lstrip("-").isdecimal())
         }
         columns = {name: value for name, value in columns.items() if isinstance(value, int | float)}
         self.rewards |= dict.fromkeys(columns)
@@ -466,34 +469,3 @@ def _is_fault(said: Any) -> bool:
     if isinstance(said, str):
         return said.strip().lower() not in ("", "false", "none", "null", "nan", "0", "0.0", "ok", "no", "[]", "{}")
     return said is True or (isinstance(said, list | Mapping) and bool(said))
-
-
-def as_json(text: str) -> Any:
-    """The value of a JSON text, or the text itself where it is none."""
-    try:
-        return parse_dump(text)
-    except (ValueError, RecursionError):
-        return text
-
-
-LONGEST_LITERAL = 1 << 20
-"""A longer text is not read as Python prints values, because its reader of literals takes many times its memory."""
-_MESSAGES = re.compile(r"\s*+\[\s*+\{\s*+(?:'role'|\"role\"|'content'|\"content\")\s*+:")
-
-
-def as_value(text: str) -> Any:
-    """The value of a text, as JSON or as Python prints it into a table, or the text itself where it is none."""
-    value = as_json(text)
-    if not isinstance(value, str) or len(text) > LONGEST_LITERAL:
-        return value
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return text
-
-
-def messages_in(text: str) -> Any:
-    """The messages that a text is, or the text itself."""
-    value = as_value(text) if _MESSAGES.match(text) and len(text) <= LONGEST_LITERAL else text
-    is_chat = isinstance(value, list) and all(isinstance(turn, Mapping) and "content" in turn for turn in value)
-    return value if is_chat else text

@@ -15,15 +15,14 @@ from cooper_audit.rollouts.formats import (
     FORMATS,
     Format,
     Values,
-    as_json,
     chosen_format,
     is_of_evaluation,
-    messages_in,
     named_paths,
     paths_in,
 )
+from cooper_audit.rollouts.references import references_in
 from cooper_audit.rollouts.rollout import Rollout, digest_of, short_hash
-from cooper_audit.rollouts.unrolling import EVALUATION, DumpRecord, number, unrolled
+from cooper_audit.rollouts.unrolling import EVALUATION, DumpRecord, messages_in, number, unrolled
 from cooper_audit.run.run_record import is_run
 from cooper_base.data.answer import Answer
 from cooper_base.data.text import one_line
@@ -423,7 +422,7 @@ class _File:
         prompt, question = self._prompt(fields.get("prompt"))
         cut = None if (said := values.cut(record, self._last_parts)) is None else _is_early(str(said).lower())
         answer = Answer.of(self._completion(completion), not cut)
-        references = tuple(dict.fromkeys(self._references(fields.get("reference"))))[:ALTERNATIVES]
+        references = tuple(dict.fromkeys(references_in(fields.get("reference"), self._decode)))[:ALTERNATIVES]
         group = fields.get("group")
         name = prompt if group is None else json.dumps(group, default=str)
         advantage = number(fields.get("advantage"))
@@ -469,24 +468,6 @@ class _File:
         texts = [(given.get("role"), turn["content"]) for given, turn in zip(value, turns, strict=True)]
         users = [text for role, text in texts if role == "user"]
         return "\n\n".join(text for _, text in texts), (users or [text for _, text in texts] or [""])[-1].strip()
-
-    def _references(self, value: Any) -> Iterator[str]:
-        """Reference answers as texts: of a list each, of an object its answer, or else its JSON."""
-        if isinstance(value, str) and value[:1] in ("[", "{"):
-            value = as_json(value)
-        if isinstance(value, list):
-            if value and all(type(item) is int for item in value) and len(value) > 1 and self._decode is not None:
-                value = [self._decode(value)]
-            for item in value:
-                yield from self._references(item)
-        elif isinstance(value, Mapping):
-            named = next(
-                (value[name] for name in ("answer", "ground_truth", "target", "value") if value.get(name)), None
-            )
-            text = json.dumps(value, ensure_ascii=False, default=str)
-            yield from [text] if named is None else self._references(named)
-        elif value is not None and value != "" and value == value:
-            yield (f"{value:g}" if isinstance(value, float) else str(value)).strip()
 
 
 def _is_early(said: str) -> bool:

@@ -1,9 +1,13 @@
-"""Finds the reference answer of a prompt in a file of problems, where a trainer does not write it down."""
+"""The reference answers of a row, or, where a trainer does not write them down, that of its prompt in a file of
+problems."""
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from cooper_audit.rollouts.unrolling import as_json
 from cooper_base.data.labelled import read_rows
 from cooper_base.data.mappings import text_of
 from cooper_base.data.readers import DataRow
@@ -73,3 +77,28 @@ def _texts(row: DataRow, names: tuple[str, ...]) -> Iterator[str]:
         if text:
             yield text
             return
+
+
+def references_in(value: Any, decode: Callable[[list[int]], str] | None = None) -> Iterator[str]:
+    """Reference answers as texts: of a list each, of an object its answer, or else its JSON. A text that is a list or
+    an object is read as one, unless it is the answer itself: a list of several numbers or of lists is an interval, a
+    point, a matrix or what a program prints.
+    """
+    if isinstance(value, str) and value[:1] in ("[", "{") and not _is_an_answer(inner := as_json(value)):
+        value = inner
+    if isinstance(value, list):
+        if value and all(type(item) is int for item in value) and len(value) > 1 and decode is not None:
+            value = [decode(value)]
+        for item in value:
+            yield from references_in(item, decode)
+    elif isinstance(value, Mapping):
+        named = next((value[name] for name in ("answer", "ground_truth", "target", "value") if value.get(name)), None)
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        yield from [text] if named is None else references_in(named, decode)
+    elif value is not None and value != "" and value == value:
+        yield (f"{value:g}" if isinstance(value, float) else str(value)).strip()
+
+
+def _is_an_answer(value: Any) -> bool:
+    """Whether a list that was written as a text has nothing but numbers and lists; one number may be an alternative."""
+    return isinstance(value, list) and len(value) != 1 and all(isinstance(item, int | float | list) for item in value)

@@ -1,5 +1,7 @@
-"""Makes rows of what trainers write as tables of columns, as lists of one, as graphs of messages and as episodes."""
+"""Makes rows of what trainers write as tables of columns, as lists of one, as graphs of messages and as episodes, and
+values of texts that hold them."""
 
+import ast
 import json
 import math
 import re
@@ -256,3 +258,34 @@ def sample_of_inspect(record: DumpRecord) -> Iterator[DumpRecord]:
 
 def _call_of_inspect(call: Mapping[str, Any]) -> DumpRecord:
     return {"name": call.get("function"), "arguments": call.get("arguments")}
+
+
+def as_json(text: str) -> Any:
+    """The value of a JSON text, or the text itself where it is none."""
+    try:
+        return parse_dump(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+LONGEST_LITERAL = 1 << 20
+"""A longer text is not read as Python prints values, because its reader of literals takes many times its memory."""
+_MESSAGES = re.compile(r"\s*+\[\s*+\{\s*+(?:'role'|\"role\"|'content'|\"content\")\s*+:")
+
+
+def as_value(text: str) -> Any:
+    """The value of a text, as JSON or as Python prints it into a table, or the text itself where it is none."""
+    value = as_json(text)
+    if not isinstance(value, str) or len(text) > LONGEST_LITERAL:
+        return value
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text
+
+
+def messages_in(text: str) -> Any:
+    """The messages that a text is, or the text itself."""
+    value = as_value(text) if _MESSAGES.match(text) and len(text) <= LONGEST_LITERAL else text
+    is_chat = isinstance(value, list) and all(isinstance(turn, Mapping) and "content" in turn for turn in value)
+    return value if is_chat else text

@@ -303,10 +303,13 @@ def _without_reward(
 
 
 def _curriculum(table: Table, windows: tuple[Window, Window], figures: Mapping[str, Estimate]) -> Reason | None:
-    """Rejected rows are still paid much less than accepted ones, although the reward rose."""
+    """Rejected rows are still paid much less than accepted ones, although the reward rose; or there are too few of
+    either to say that they are not.
+    """
     best, last = windows
     before, after = (table.share("paid_less", "compared", window.rows) for window in windows)
-    if not before > 0 or not after > (1 - CLOSED) * before:
+    has_closed = table.change_by_problem("paid_less", "compared", best.rows, last.rows, ERROR).high < 0
+    if not before > 0 or (has_closed and not after > (1 - CLOSED) * before):
         return None
     paid = (
         f"the check fell by {fallen(figures['check'])}, but what it rejects is still paid less than what it accepts, "
@@ -315,8 +318,11 @@ def _curriculum(table: Table, windows: tuple[Window, Window], figures: Mapping[s
     if table.paired(last, best.last).high < 0:
         guard = f"Something else: {paid} The same problems are solved less often, so they did not become harder."
         return "broken", "Training broke, and the reward does not show it", guard
-    guard = f"Curriculum: {paid} The problems became harder, or the policy worse while it learned something else."
-    return "nothing learned", "The fall has another reason", guard
+    guard = (
+        f"Curriculum: {paid} The problems became harder, or the policy worse while it learned something else. Problems "
+        "that come at both ends, or an evaluation, would tell."
+    )
+    return "unknown", "Wrong answers are not paid for, and the check fell", guard
 
 
 def _kinds(table: Table) -> Iterator[tuple[str, Bool[ndarray, " G"]]]:
@@ -339,7 +345,7 @@ def _of_a_kind(table: Table) -> Finding | None:
     judged = [(name, rows, part, shortest_window(part)) for name, rows, part in parts if part["judged"].sum() > 0]
     large = [(name, rows, part, shortest) for name, rows, part, (shortest, lacking) in judged if not lacking]
     for name, rows, part, shortest in large:
-        payment = payment_of(part, shortest, ERROR_OF_PAYMENT / len(large), each=True)
+        payment = payment_of(part, shortest, *[ERROR_OF_PAYMENT / len(large)] * 2)
         found = _compared(part, shortest, ERROR / 2 / len(large), payment)
         if payment is not None and (_another_reason(payment) or found.state not in ("hacked", "recovered")):
             found = _of_payment(part, shortest, payment)

@@ -4,17 +4,28 @@ import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
 
-PAYMENTS = ("compared", "paid_like_right", "paid_less", "wrong_reward")
-"""What `payments_of` says of each group: further columns."""
+PAYMENTS = ("compared", "paid_like_right", "paid_less", "wrong_reward", "like_as_right", "less_as_right")
+"""What `payments_of` says of each group: further columns. The last two are what its right rows, as those with which
+others without one are compared, add to `paid_like_right` and `paid_less` beyond an average right row. Their sum is 0;
+they say how much hangs on which few right rows there are."""
 NEAREST = 8
 """At least so many right rows of the nearest steps stand for those of a group that has none."""
 SCALED, GROWN, SHRUNK, SHRUNK_ALIKE = 64, 2.0, (0.2, 0.8), 0.05
 """So many right and so many wrong rows show the scale of a reward. It has grown if it is so many times the first, and
 shrunk between these, or, where right ones are paid as much less, down to the last; less is no scale, as where nearly
 all rows are hacks, or the grader fails."""
+
+TIE = 1e-9
+"""Rewards that differ by no more are equal."""
+
+Compared = tuple[float, float, float, float]
+"""The first four of `PAYMENTS`."""
 
 Paid = Sequence[Sequence[float]]
 """Of a group the rewards of its right and of its wrong rows and, if there are any, of rows that are right in another
@@ -26,42 +37,79 @@ def payments_of(steps: Sequence[Sequence[Paid]]) -> list[list[tuple[float, ...]]
     ones (the chance that a right one is paid less, half for a tie), the sum of what they are paid less than the mean of
     the right ones, and the sum of what they are paid. How much less is given in the first scale of the reward.
     """
-    right_of = [[reward for right, *_ in groups for reward in right] for groups in steps]
-    with_right = [place for place, rewards in enumerate(right_of) if rewards]
+    right_of = [
+        [_Right(reward, step, place) for place, (right, *_) in enumerate(groups) for reward in right]
+        for step, groups in enumerate(steps)
+    ]
+    with_right = [step for step, rows in enumerate(right_of) if rows]
+    as_right = [np.zeros((len(groups), 2)) for groups in steps]
     scale = _Scale()
-    payments = []
-    for place, groups in enumerate(steps):
+    payments = list[list[Compared]]()
+    for step, groups in enumerate(steps):
         is_normalised = by_group(groups)
         times = 1.0 if is_normalised else scale.after(groups)
-        near = [] if is_normalised else _nearest(place, with_right, right_of)
-        compared = [_compared(group, near) for group in groups]
-        payments.append([(count, like, less / times, paid) for count, like, less, paid in compared])
-    return payments
+        near = [] if is_normalised else _nearest(step, with_right, right_of)
+        rewards = [row.reward for row in near]
+        compared = [_compared(group, rewards) for group in groups]
+        payments.append([(count, like, less / times, paid) for (count, like, less, paid), _ in compared])
+        beside_near = [group[1] for group, (_, is_near) in zip(groups, compared, strict=True) if is_near]
+        wrong = [reward for of_group in beside_near for reward in of_group]
+        for row, added in zip(near, _added_by(rewards, wrong), strict=True):
+            as_right[row.step][row.group] += added / (1.0, times)
+    return [
+        [(*group, *added.tolist()) for group, added in zip(groups, of_step, strict=True)]
+        for groups, of_step in zip(payments, as_right, strict=True)
+    ]
 
 
-def _nearest(place: int, with_right: Sequence[int], right_of: Sequence[Sequence[float]]) -> list[float]:
-    """The rewards of the right rows of a step, or, where it has fewer than `NEAREST`, also of the steps as near before
-    and behind it: earlier ones alone would lack what all rows came to be paid since, such as for a form.
+class _Right(NamedTuple):
+    """A right row: its reward, and the places of its step and of its group there."""
+
+    reward: float
+    step: int
+    group: int
+
+
+def _nearest(place: int, with_right: Sequence[int], right_of: Sequence[Sequence[_Right]]) -> list[_Right]:
+    """The right rows of a step, or, where it has fewer than `NEAREST`, also of the steps as near before and behind it:
+    earlier ones alone would lack what all rows came to be paid since, such as for a form.
     """
     at = bisect_left(with_right, place)
     steps = with_right[max(0, at - NEAREST) : at + NEAREST]
-    rewards, farthest = list[float](), 0
+    rows, farthest = list[_Right](), 0
     for distance, step in sorted((abs(step - place), step) for step in steps):
-        if len(rewards) >= NEAREST and distance > farthest:
+        if len(rows) >= NEAREST and distance > farthest:
             break
-        rewards += right_of[step]
+        rows += right_of[step]
         farthest = distance
-    return rewards
+    return rows
 
 
-def _compared(group: Paid, near: Sequence[float]) -> tuple[float, float, float, float]:
-    """`PAYMENTS` of a group beside the rows that the check accepts, its own or those `near`, and beside those that
-    are right in another form, whichever wrong rows are paid less like: a reward may not read that form, or pay more for
-    it, right or wrong.
+def _added_by(right: Sequence[float], wrong: Sequence[float]) -> Float[ndarray, "R 2"]:
+    """What each of some right rows adds to how many wrong ones are paid like them, and to how much less these are paid,
+    beyond an average one.
+    """
+    if not right or not wrong:
+        return np.zeros((len(right), 2))
+    of_right, of_wrong = np.asarray(right, dtype=float), np.sort(wrong)
+    below, not_above = (
+        of_wrong.searchsorted(of_right + sign * TIE, side) for sign, side in ((-1, "left"), (1, "right"))
+    )
+    like = len(of_wrong) - (below + not_above) / 2
+    both = np.stack([like, len(of_wrong) * of_right - of_wrong.sum()], axis=1) / len(of_right)
+    return both - both.mean(axis=0)
+
+
+def _compared(group: Paid, near: Sequence[float]) -> tuple[Compared, bool]:
+    """A group beside the rows that the check accepts, its own or those `near`, and beside those that are right in
+    another form, whichever wrong rows are paid less like: a reward may not read that form, or pay more for it, right or
+    wrong. And whether that is beside rows near.
     """
     right, wrong, *otherwise = group
     results = [compared_with(rewards, wrong) for rewards in (right or near, *otherwise)]
-    return min(results, key=lambda result: result[1] / result[0] if result[0] else math.inf)
+    shares = [like / count if count else math.inf for count, like, *_ in results]
+    chosen = shares.index(min(shares))
+    return results[chosen], chosen == 0 and not right
 
 
 class _Scale:
@@ -101,12 +149,12 @@ def by_group(groups: Sequence[Paid]) -> bool:
     return bool(paid) and all(min(rewards) < 0 < max(rewards) for rewards in paid)
 
 
-def compared_with(right: Iterable[float], wrong: Sequence[float]) -> tuple[float, float, float, float]:
-    """`PAYMENTS` of a group's wrong rows beside these right ones; zeros if there are none of either."""
+def compared_with(right: Iterable[float], wrong: Sequence[float]) -> Compared:
+    """What `Compared` has of a group's wrong rows beside these right ones; zeros if there are none of either."""
     of_right, of_wrong = np.fromiter(right, float), np.asarray(wrong, dtype=float)
     if not len(of_right) or not len(of_wrong):
         return 0.0, 0.0, 0.0, 0.0
     more = of_wrong[:, None] - of_right
-    like = (more > 1e-9).sum() + 0.5 * (np.abs(more) <= 1e-9).sum()
+    like = (more > TIE).sum() + 0.5 * (np.abs(more) <= TIE).sum()
     less = -more.sum() / len(of_right)
     return float(len(of_wrong)), float(like / len(of_right)), float(less), float(of_wrong.sum())

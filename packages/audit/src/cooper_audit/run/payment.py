@@ -89,13 +89,15 @@ ERROR_OF_PAYMENT = 0.005
 
 
 def payment_of(
-    table: Table, shortest: int | None, error: float = ERROR_OF_PAYMENT, each: bool = False
+    table: Table, shortest: int | None, error: float = ERROR_OF_PAYMENT, searched: float = ERROR
 ) -> Payment | None:
-    """What became of the pay for wrong rows; None if nothing is seen. With `each`, each share has to pass by itself."""
+    """What became of the pay for wrong rows; None if nothing is seen. `searched` is the error of a search for the
+    windows, in which each share has to pass alone.
+    """
     shares = shares_of(table)
     if shortest is not None and len(shares.steps) >= FEWEST_STEPS:
-        probability, spans = _searched(shares, shortest, error, each)
-        if probability > error:
+        probability, spans = _searched(shares, shortest, searched)
+        if probability > searched:
             return None
         rises = _measured(table, shortest)
     elif len(shares.steps) >= 4:
@@ -354,11 +356,12 @@ def _measured(table: Table, shortest: int) -> tuple[float, ...]:
     return tuple(np.mean(rises, axis=0).tolist())
 
 
-def _searched(shares: Shares, shortest: int, error: float | None, each: bool = False) -> tuple[float, Spans]:
-    """How probable it is that the share which rises least would rise as much somewhere if the steps came in random
-    order, all shares at once or `each` by itself, and the windows of the joint rise. Where two rise for reasons of
-    their own, such as harder problems, chance in the third passes the joint test sooner. Without an error only the
-    windows. A long run is averaged over `BLOCKS` blocks of steps or a few more.
+def _searched(shares: Shares, shortest: int, error: float | None) -> tuple[float, Spans]:
+    """How probable it is that one of the shares alone would rise somewhere, if the steps came in random order, by as
+    much as all do at once, for the share of which it is most probable; and the windows of the joint rise. Two often
+    rise for reasons of their own, such as harder problems and a form, and chance in the third is then all that a test
+    of the joint rise would ask about. Without an error only the windows. A long run is averaged over `BLOCKS` blocks of
+    steps or a few more.
     """
     length = max(1, len(shares.steps) // BLOCKS)
     blocks, shortest = shares.in_blocks(length), max(2, -(-shortest // length))
@@ -369,8 +372,7 @@ def _searched(shares: Shares, shortest: int, error: float | None, each: bool = F
     if error is None:
         return 1.0, spans
 
-    def changes_in(order: Int[ndarray, "R N"]) -> Float[ndarray, "R ..."]:
-        joint, _, alone = largest_rises(blocks, order, shortest)
-        return alone if each else joint
+    def changes_in(order: Int[ndarray, "R N"]) -> Float[ndarray, "R K"]:
+        return largest_rises(blocks, order, shortest)[2]
 
     return probability_of(rises[0], count, changes_in, error), spans

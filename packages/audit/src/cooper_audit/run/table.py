@@ -344,7 +344,8 @@ class Table:
         self, over: str, under: str, before: Bool[ndarray, " G"] | None, after: Bool[ndarray, " G"], error: float
     ) -> float:
         """Half the width of the interval of a change with the problem as the unit, by linearisation (Kish 1965); or of
-        the quotient over some rows, if there are none before.
+        the quotient over some rows, if there are none before. A problem whose right rows are those beside which others'
+        wrong rows are seen pulls these too.
         """
         windows = ((after, 1.0),) if before is None else ((before, -1.0), (after, 1.0))
         size = int(self.problem_of.max()) + 1
@@ -353,12 +354,21 @@ class Table:
             total = float(self[under][rows].sum())
             if not total:
                 return math.nan
-            off = self[over][rows] - self.share(over, under, rows) * self[under][rows]
+            share = self.share(over, under, rows)
+            off = (self[over] + self._as_right(over) - share * (self[under] + self._as_right(under)))[rows]
             pulls += sign * np.bincount(self.problem_of[rows], off, size) / total
             fewest = min(fewest, self.problems(rows))
         if fewest < 2:
             return math.inf
         return t_quantile(1 - error / 2, fewest - 1) * math.sqrt(float(pulls @ pulls) * fewest / (fewest - 1))
+
+    def _as_right(self, name: str) -> Float[ndarray, " G"] | float:
+        """What the right rows of each group add to a column of other groups (`PAYMENTS`)."""
+        if name in ("paid_like_right", "rated", "possibly_rated"):
+            return self.columns["like_as_right"]
+        if name in ("paid_less", "not_paid_less"):
+            return self.columns["less_as_right"] * (1 if name == "paid_less" else -1)
+        return 0.0
 
 
 class Levels(NamedTuple):
