@@ -80,25 +80,29 @@ def _texts(row: DataRow, names: tuple[str, ...]) -> Iterator[str]:
 
 
 def references_in(value: Any, decode: Callable[[list[int]], str] | None = None) -> Iterator[str]:
-    """Reference answers as texts: of a list each, of an object its answer, or else its JSON. A text that is a list or
-    an object is read as one, unless it is the answer itself: a list of several numbers or of lists is an interval, a
-    point, a matrix or what a program prints.
+    """Reference answers as texts: of a list each, of an object its answer, or else its JSON, also where a writer made
+    a text of them. A list of several numbers, or of lists, is one answer: an interval, a point, a matrix or what a
+    program prints.
     """
-    if isinstance(value, str) and value[:1] in ("[", "{") and not _is_an_answer(inner := as_json(value)):
-        value = inner
-    if isinstance(value, list):
-        if value and all(type(item) is int for item in value) and len(value) > 1 and decode is not None:
-            value = [decode(value)]
+    text = value.strip() if isinstance(value, str) else ""
+    if text[:1] in ("[", "{"):
+        value = as_json(text)
+    if isinstance(value, list) and len(value) > 1 and all(type(item) is int for item in value) and decode is not None:
+        value = [decode(value)]
+    if isinstance(value, list) and _is_an_answer(value):
+        if text or value:
+            yield text or json.dumps(value)
+    elif isinstance(value, list):
         for item in value:
             yield from references_in(item, decode)
     elif isinstance(value, Mapping):
         named = next((value[name] for name in ("answer", "ground_truth", "target", "value") if value.get(name)), None)
-        text = json.dumps(value, ensure_ascii=False, default=str)
-        yield from [text] if named is None else references_in(named, decode)
+        whole = json.dumps(value, ensure_ascii=False, default=str)
+        yield from [whole] if named is None else references_in(named, decode)
     elif value is not None and value != "" and value == value:
         yield (f"{value:g}" if isinstance(value, float) else str(value)).strip()
 
 
-def _is_an_answer(value: Any) -> bool:
-    """Whether a list that was written as a text has nothing but numbers and lists; one number may be an alternative."""
-    return isinstance(value, list) and len(value) != 1 and all(isinstance(item, int | float | list) for item in value)
+def _is_an_answer(value: list[Any]) -> bool:
+    """Whether a list has nothing but numbers and lists; of one number it may be that of the alternatives."""
+    return len(value) != 1 and all(isinstance(item, int | float | list) for item in value)
