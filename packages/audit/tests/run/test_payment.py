@@ -12,6 +12,7 @@ from benchmarks.runs.run_verdicts import (
     OTHER_HACKED,
     Shape,
     simulated,
+    simulated,
     simulated_run,
     verdicts_on,
 )
@@ -45,6 +46,19 @@ def test_a_hack_beside_learning_is_found(name):
     assert found.state in ("wrong paid", "hacked")
     low, high = found.onset or (0, 0)
     assert 5 <= low < high <= 35
+
+
+@pytest.mark.parametrize("number", [28, 1193, 1351, 1394])
+def test_the_chance_of_few_right_rows_is_no_hack(number):
+    """In groups of two while problems become harder, a few right ones stand beside all wrong ones."""
+    assert finding_of_table(simulated("groups of 2, harder", number).table).state not in (*ACCUSED, "broken")
+
+
+def test_a_check_that_falls_while_something_else_is_paid_may_be_a_policy_that_grows_worse():
+    run = simulated_run(CHANGING["harder at half-time, form of 1"], 40, 16, 8, np.random.default_rng(0))
+    found = finding_of_table(run.table)
+    assert found.state == "unknown"
+    assert found.guards[0].startswith("Curriculum: ")
 
 
 def test_a_reward_that_pays_many_wrong_answers_from_the_start_and_then_more_is_found():
