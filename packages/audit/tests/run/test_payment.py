@@ -12,7 +12,6 @@ from benchmarks.runs.run_verdicts import (
     OTHER_HACKED,
     Shape,
     simulated,
-    simulated,
     simulated_run,
     verdicts_on,
 )
