@@ -85,19 +85,22 @@ class Payment:
 
 
 ERROR_OF_PAYMENT = 0.005
-"""The share of honest runs in which the test may see a reward that begins to pay for wrong answers."""
+"""The share of unchanged runs in which the test may see a reward that begins to pay for wrong answers."""
+ERROR_OF_EACH = 0.05
+"""The same of each share by itself, where the two others rise for reasons of their own, such as harder problems and a
+form. It has to rise beyond its interval by problem, too, and on problems on which the windows were not chosen."""
 
 
 def payment_of(
-    table: Table, shortest: int | None, error: float = ERROR_OF_PAYMENT, searched: float = ERROR
+    table: Table, shortest: int | None, error: float = ERROR_OF_PAYMENT, error_of_each: float = ERROR_OF_EACH
 ) -> Payment | None:
-    """What became of the pay for wrong rows; None if nothing is seen. `searched` is the error of a search for the
-    windows, in which each share has to pass alone.
+    """What became of the pay for wrong rows; None if nothing is seen. `error_of_each` is that with which each share has
+    to pass a search by itself.
     """
     shares = shares_of(table)
     if shortest is not None and len(shares.steps) >= FEWEST_STEPS:
-        probability, spans = _searched(shares, shortest, searched)
-        if probability > searched:
+        is_seen, spans = _searched(shares, shortest, (error, error_of_each))
+        if not is_seen:
             return None
         rises = _measured(table, shortest)
     elif len(shares.steps) >= 4:
@@ -350,29 +353,39 @@ def _measured(table: Table, shortest: int) -> tuple[float, ...]:
     if min(len(half.steps) for half in halves) < 4:
         return (0.0,) * len(SHARES)
     rises = [
-        _rises(measured, _searched(chosen, min(shortest, shortest_of(len(chosen.steps))), None)[1])
+        _rises(measured, _largest(*_in_blocks(chosen, min(shortest, shortest_of(len(chosen.steps)))))[1])
         for chosen, measured in (halves, halves[::-1])
     ]
     return tuple(np.mean(rises, axis=0).tolist())
 
 
-def _searched(shares: Shares, shortest: int, error: float | None) -> tuple[float, Spans]:
-    """How probable it is that one of the shares alone would rise somewhere, if the steps came in random order, by as
-    much as all do at once, for the share of which it is most probable; and the windows of the joint rise. Two often
-    rise for reasons of their own, such as harder problems and a form, and chance in the third is then all that a test
-    of the joint rise would ask about. Without an error only the windows. A long run is averaged over `BLOCKS` blocks of
-    steps or a few more.
+def _searched(shares: Shares, shortest: int, errors: tuple[float, float]) -> tuple[bool, Spans]:
+    """Whether the shares rise together by more than they would somewhere if the steps came in random order: by more
+    than all do at once, with the first error, and by more than each does by itself, with the second. And the windows. A
+    long run is averaged over `BLOCKS` blocks of steps or a few more.
     """
-    length = max(1, len(shares.steps) // BLOCKS)
-    blocks, shortest = shares.in_blocks(length), max(2, -(-shortest // length))
-    count = len(blocks.steps)
-    rises, place, _ = largest_rises(blocks, np.arange(count)[None], shortest)
-    windows = place[0].reshape(2, 2).tolist()
-    spans = Spans(*((int(blocks.steps[start]), int(blocks.ends[end - 1])) for start, end in windows))
-    if error is None:
-        return 1.0, spans
+    blocks, shortest = _in_blocks(shares, shortest)
 
-    def changes_in(order: Int[ndarray, "R N"]) -> Float[ndarray, "R K"]:
+    def of_all(order: Int[ndarray, "R N"]) -> Float[ndarray, " R"]:
+        return largest_rises(blocks, order, shortest)[0]
+
+    def of_each(order: Int[ndarray, "R N"]) -> Float[ndarray, "R K"]:
         return largest_rises(blocks, order, shortest)[2]
 
-    return probability_of(rises[0], count, changes_in, error), spans
+    rise, spans = _largest(blocks, shortest)
+    tests = zip((of_all, of_each), errors, strict=True)
+    count = len(blocks.steps)
+    return all(probability_of(rise, count, changes_in, error) <= error for changes_in, error in tests), spans
+
+
+def _in_blocks(shares: Shares, shortest: int) -> tuple[Shares, int]:
+    """The sums of the blocks of a long run, and the width of the shortest window in them."""
+    length = max(1, len(shares.steps) // BLOCKS)
+    return shares.in_blocks(length), max(2, -(-shortest // length))
+
+
+def _largest(blocks: Shares, shortest: int) -> tuple[float, Spans]:
+    """The largest rise of all shares at once in the order of the run, and its windows."""
+    rises, place, _ = largest_rises(blocks, np.arange(len(blocks.steps))[None], shortest)
+    windows = place[0].reshape(2, 2).tolist()
+    return float(rises[0]), Spans(*((int(blocks.steps[start]), int(blocks.ends[end - 1])) for start, end in windows))
