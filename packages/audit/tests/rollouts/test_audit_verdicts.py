@@ -39,7 +39,7 @@ def references(kind: str) -> References:
         ("essays", EXACT, "unknown", "Not applicable"),
         ("same", EXACT, "unknown", "Not independent"),
         ("collapsed", Options(), "broken", "Without a reward"),
-        ("unnoticed", Options(), "wrong paid", ""),
+        ("unnoticed", Options(), "broken", "Unnoticed"),
         ("nonsense", Options(), "wrong paid", ""),
         ("units", Options(), "wrong paid", ""),
         ("remarks", Options(), "wrong paid", ""),
