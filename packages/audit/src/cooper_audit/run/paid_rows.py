@@ -92,9 +92,8 @@ def _added_by(right: Sequence[float], wrong: Sequence[float]) -> Float[ndarray, 
     if not right or not wrong:
         return np.zeros((len(right), 2))
     of_right, of_wrong = np.asarray(right, dtype=float), np.sort(wrong)
-    below, not_above = (
-        of_wrong.searchsorted(of_right + sign * TIE, side) for sign, side in ((-1, "left"), (1, "right"))
-    )
+    below = of_wrong.searchsorted(of_right - TIE, "left")
+    not_above = of_wrong.searchsorted(of_right + TIE, "right")
     like = len(of_wrong) - (below + not_above) / 2
     both = np.stack([like, len(of_wrong) * of_right - of_wrong.sum()], axis=1) / len(of_right)
     return both - both.mean(axis=0)
