@@ -359,7 +359,7 @@ def test_other_things_than_those_that_are_asked_for_are_not_paid(one: str, other
 @pytest.mark.parametrize(("name", "other"), [("Tom", "Jane"), ("Mary", "John"), ("Anna", "Peter")])
 def test_what_another_person_has_is_not_paid(name: str, other: str):
     given = f"{name} has twice as many apples as {other}. "
-    for text in ("%s has 12 apples.", r"So %s has \boxed{12} apples.", "%s ate 12 apples."):
+    for text in ("%s has 12 apples.", r"So %s has \boxed{12} apples.", "%s now has 12 apples."):
         for asked in (f"How many apples does {name} have?", f"{given}How many apples did {name} eat?"):
             assert maths_verdict("12", text % name, question=asked) == "correct"
             assert maths_verdict("12", text % other, question=asked) == "unparsed"

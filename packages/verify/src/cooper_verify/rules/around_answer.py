@@ -41,7 +41,7 @@ _STRIKES = re.compile(
 """What strikes out or hides the box behind it."""
 _FUNCTION_OF = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(FUNCTIONS))})\s*\(?\s*+\Z")
 """A function in plain notation whose argument is the box: `log \boxed{12}`."""
-_SIGN_BEFORE = re.compile(r"(?:(?<!\S)[<>]|[!\u00ac\u2260\u2264\u2265\u221a\u2211\u222b])\Z")
+_SIGN_BEFORE = re.compile(r"(?:(?<!\S)<\s?|(?<!\S)>|(?<=\S\s)>\s?|!|[\u00ac\u2260\u2264\u2265\u221a\u2211\u222b]\s?)\Z")
 """A sign in plain text whose operand is the box behind it."""
 _OPEN_FORMULA = re.compile(
     r"(?:[-+*/<>^_\u2260\u2264\u2265\u00ac]|\\(?!(?:approx|equiv|to|therefore|implies|(?:long)?(?:left)?rightarrow|(?:Long)?(?:Left)?Rightarrow)"
@@ -64,6 +64,10 @@ _CHANGED_FIGURE = re.compile(
     r"(?<![\d)}\]\s]) *+-\s?\d++(?>(?:[.,]\d++)*)|(?<![\d.,])\d++(?>(?:[.,]\d++)*)\s?(?:%|!(?=\S))"
 )
 """A number with a sign, which is not the number alone: `-3`, `3%`."""
+_FUNCTION_BEHIND = re.compile(
+    rf"[\s$)}}\]*]*+(?:{'|'.join(sorted(FUNCTIONS - {'floor', 'ceil', 'abs', 'min', 'max'}))})\s*(?:[\d(\\$.]|\Z)"
+)
+"""A function in plain notation right behind an answer: `\boxed{12} sqrt`."""
 _ORDINAL = re.compile(r"\A[\s$})\\]*(?:st|nd|rd|th)\b")
 _HAS_UNIT = re.compile(r"(?<!\\)(?<![A-Za-z\\])[^\W\d_]{2,}|\$|[\u20ac\u00a3]")
 _ENDS_IN_MODULUS = re.compile(rf"{MODULUS.pattern}\Z")
@@ -186,7 +190,7 @@ def behind_answer(text: str, answers: Sequence[str]) -> list[str]:
     text = _LEFT_OVER.sub("left", DIMENSION.sub("", text) if has_unit else text)
     if not text.strip(" .\n$*}\\])"):
         return []
-    if is_cut_off(text):
+    if is_cut_off(text) or _FUNCTION_BEHIND.match(text):
         return [NEVER_KNOWN]
     figures = {number for answer in answers for number in _NUMBER.findall(answer)}
     changed = [found.group() for found in _CHANGED_FIGURE.finditer(text) if found.group().strip() not in answers]

@@ -101,13 +101,18 @@ def wholes_of(text: str, boxes: Sequence[Box]) -> tuple[list[str], int]:
         pieces = [text[box.start : box.end] + gap for box, gap in zip(boxes, [*between, ""], strict=True)]
         return [text[start] + "".join(pieces) + text[end]], end + 1
     starts = [(max(0, box.command - _NAME_CHARS), box.command) for box in boxes]
-    names = [_NAME.search(text, *place) or _SUBJECT.search(text, *place) for place in starts]
+    patterns = (_NAME, _CALL, _SUBJECT)
+    names = [next(filter(None, (named.search(text, *place) for named in patterns)), None) for place in starts]
     wholes = [whole_of(text, box) for box in boxes]
     named = [f"{name.group(1)}={whole}" for name, (whole, _) in zip(names, wholes, strict=True) if name]
     distinct = len({name.group(1) for name in names if name}) == len(boxes)
     return named if distinct else [whole for whole, _ in wholes], wholes[-1][1]
 
 
+_CALL = re.compile(
+    r"(?:\\operatorname\s?\{|\\(?:text|mathrm)\s?\{|\\|(?<![A-Za-z\\]))([A-Za-z]{3,9})\}?\s?\([^()$]{1,30}\)\s*&?=\s*\$?\Z"
+)
+"""A function of which a box is the value: `\\gcd(48, 180) =`."""
 _SUBJECT = re.compile(
     rf"(?i)(?<![\w'\u2019-])([a-z]|[a-z][a-z-]{{3,30}})(?:\sof\s[^.,;:\n$]{{1,40}}?)?\$?(?:\s{words_of('verb')}|\s?:)[\s$*]*\Z"
 )

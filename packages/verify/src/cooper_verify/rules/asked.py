@@ -9,19 +9,33 @@ import re
 from collections.abc import Callable, Container, Sequence
 
 from cooper_verify.rules.asked_names import (
+    angles_of_value,
     asks_function,
     asks_rank,
     functions_of_value,
     is_only_asked,
+    may_be_angle,
     may_be_named,
     may_be_ratio,
+    may_be_symbol,
     may_stand_before,
     names_of_value,
     ranks,
     ratios,
+    symbols_of_value,
 )
+from cooper_verify.rules.asked_numbers import asks_terms, in_figures, numbers_of_things, terms_themselves
 from cooper_verify.rules.asked_rates import asks_rate, asks_span, rates, spans
-from cooper_verify.rules.asked_units import may_be_in, may_be_of, may_count, measure_said, names_said, thing_said
+from cooper_verify.rules.asked_units import (
+    joined_names,
+    may_be_in,
+    may_be_of,
+    may_be_of_all,
+    may_count,
+    measure_said,
+    names_said,
+    thing_said,
+)
 from cooper_verify.rules.everyday_words import is_verb
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.number_words import PARTS
@@ -63,14 +77,14 @@ _IS_MEASURED = re.compile(r"\d\.\d*[1-9]|\\approx|\u2248")
 _OPPOSITES = [
     (re.compile(rf"\b(?:{one})"), re.compile(rf"\b(?:{other})"))
     for pair in (
-        (r"loss|los[et]|losing", r"profit|gain|earn|won\b|win"),
+        (r"loss|los[et]|losing", r"profit|gain|earn|won\b|win|revenue|income|make\b"),
         (r"decreas|declin|reduc|drop|shrink|shrank|fell\b", r"increas|rise|rose\b|grow|grew"),
         (r"behind\b", r"ahead\b"),
         (r"left\b|remain|unsold|unused", r"sold\b|eaten\b|lost\b|spent\b|used\b|broken\b|gone\b"),
         (r"below\b", r"above\b"),
         (r"at least", r"none\b|no\b"),
         (r"owes?\b|owing\b", r"(?<!is )owed\b|owed\b(?! by)|(?:have|make|get)\b(?! to)|earn|receive"),
-        (r"maxim|largest|greatest|highest", r"minim|smallest|least\b|lowest"),
+        (r"maxim|max\b|largest|greatest|highest", r"minim|min\b|smallest|least\b|lowest"),
         (r"larger|greater|bigger", r"smaller"),
         (r"longer|longest", r"shorter|shortest"),
         (r"older|oldest", r"younger|youngest"),
@@ -84,18 +98,30 @@ _THEN_VALUE = rf"\s(?:away\s)?(?:\w+\s)?[\s$({{*]*{_VALUE}"
 _NEGATES = r"(?:\b(?:no|not|none|never|neither|nor|without)\b|n't\b)"
 _COUNTS_WITHOUT = re.compile(rf"(?i)\b(?:probability|chance|number|fraction|percentage)\b[^.,;]{{0,60}}?{_NEGATES}")
 _DENIES = re.compile(rf"{_NEGATES}|(?i:\b(?:un|non|in)[a-z]{{3}})")
+_ASKS_WHAT_ONE_HAS = (
+    r"\bhow (?:many|much)\b[^.?!]*(?:\b(?:left\b|remain|still ha)|\bdo(?:es)?\b[^.?!]*\bhave\b(?! to\b))"
+)
 _OPPOSITES += [
     (re.compile(way), re.compile(asked))
     for way, asked in (
         (
             rf"\b(?:was|were|had|is now){_THEN_VALUE}(?!.*\b(?:left|remain))",
-            r"\bwill\b|\bdo(?:es)?\b[^.?!]*\bhave\b[^.?!]*\b(?:left|now)\b|\bare\b[^.?!]*\bleft\b",
+            r"\bwill\b|\bdo(?:es)?\b[^.?!]*\bhave\b(?! to\b)|\bare\b[^.?!]*\bleft\b",
         ),
         (
             rf"\b(?:sells?|sold|gives?|gave|eats?|ate|los(?:es?|t)|spends?|spent|uses?|used|donated?){_THEN_VALUE}",
-            r"\bhow (?:many|much)\b[^.?!]*\b(?:left\b|remain|still ha)",
+            _ASKS_WHAT_ONE_HAS,
         ),
-        (rf"\b(?:pays?|paid|spends?|spent){_THEN_VALUE}", r"\bhow much (?:money |of the )?change\b"),
+        (
+            rf"\b(?:earns?|earned|receives?|received){_THEN_VALUE}",
+            r"\bhow much\b(?![^.?!]*\b(?:earn|make|receive))[^.?!]*\b(?:spend|pay|owe)\b",
+        ),
+        (rf"\b(?:needs?|lacks?|wants?|could have){_THEN_VALUE}", _ASKS_WHAT_ONE_HAS),
+        (
+            rf"\b(?:pays?|paid|spends?|spent){_THEN_VALUE}",
+            r"\bhow much (?:money |of the )?change\b"
+            r"|\bhow much\b(?![^.?!]*\b(?:spend|pay|cost|need))[^.?!]*\b(?:earn|make|receive)\b",
+        ),
         (rf"{_VALUE}\D{{0,20}}\b(?:tall|long|old|wide|high|deep|heavy)\b", rf"\bhow much {_COMPARATIVE}\b"),
         (rf"\bwill\s(?:have|be){_THEN_VALUE}(?!.*\b(?:left|remain|now))", r"\bnow\b"),
     )
@@ -103,11 +129,18 @@ _OPPOSITES += [
 """What a value is of, and a question that does not ask for it: how many he had, of how many he will have."""
 
 _ANY_WAY = re.compile("|".join(way.pattern for way, _ in _OPPOSITES))
+_SHARE = re.compile(r"\bof (?:the|these|those|all|his|her|their|its|my|our|your)\b")
+_IS_SHARE = re.compile(rf"[\s$)}}*]*{_SHARE.pattern}")
+"""A value that is a part of something: "12 of the apples"."""
+_PERCENT_OF_SUBJECT = re.compile(r"(?i)\b(?:the|an?)\s(\d[\d.]*+)\s?(?:\\?%|percent)\s[a-z]+")
+"""A percentage that says which value it is: "the 90% interval"."""
 _QUANTITIES = re.compile(
     r"\b((?<=the )mean|average|sum|product|(?<=the )range|(?:greatest|least) common|gcd|lcm|variance|interest|principal"
-    r"|cost price|selling price|[xyz]-(?:intercept|coordinate)|area|perimeter|circumference|volume|radius|diameter"
+    r"|cost price|selling price|sale price|profit|cost"
+    r"|[xyz]-(?:intercept|coordinate)|area|perimeter|circumference|volume|radius|diameter"
     r"|remainder|quotient|reciprocal|numerator|denominator|median|mode|height|width|length|slope|intercept|speed"
-    r"|distance|time|age|probability)s?\b"
+    r"|distance|time|age|probability|vertex|focus|directrix|midpoint|centroid|orthocent(?:er|re)|circumcent(?:er|re)"
+    r"|incent(?:er|re)|eigenvalue|eigenvector|determinant|trace|rank)s?\b"
 )
 """Names of values of which one is asked for, if any is."""
 _ALSO_CALLED = {"average": "mean", "circumference": "perimeter", "greatest common": "gcd", "least common": "lcm"}
@@ -147,16 +180,20 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     said = f"{inside} {behind}"
     last = texts[0].rpartition("=")[2].strip() if texts else ""
     is_one = len(texts) == 1 and len(last) <= _UNIT_CHARS and _LETTER.search(last)
+    left = texts[0][: texts[0].rfind("=") + 1] if len(texts) == 1 else ""
     unit = unit_of(last) if is_one else NO_UNIT
     multiple, names = _MULTIPLE.match(said), names_of_value(before, texts)
     found: dict[str, Sequence[str]] = {
         "per": rates(units, (before, said)),
         "in": spans(f"{before} | {behind}"),
         "more": [""] if _DIFFERS.search(said) or _ADDS.search(before) else [],
-        "said": [" ".join(WORDS.findall(multiple.group())[:_FAR])] if multiple else [],
-        "way": _ways(f"{before}{_VALUE}{said}".casefold()),
+        "said": [
+            *([" ".join(WORDS.findall(multiple.group())[:_FAR])] if multiple else []),
+            *(_PERCENT_OF_SUBJECT.findall(before) if "%" in before or "percent" in before else []),
+        ],
+        "way": _ways(f"{before}{left}{_VALUE}{said}".casefold()),
         "without": [""] if _COUNTS_WITHOUT.search(before) else [],
-        "ratio": ratios(before),
+        "ratio": ratios(f"{before}{left}"),
         "unit": measure_said(last) if is_one else [],
         "thing": thing_said(unit),
         "asked": [part["part"] for part in _PART_IS.finditer(before)],
@@ -167,6 +204,12 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
         "rank": ranks(behind),
         "ordinal": ranks(inside),
         "whose": names_said(before),
+        "both": joined_names(before),
+        "symbol": symbols_of_value(f"{before}{left}"),
+        "angle": angles_of_value(f"{before}{left}"),
+        "which": numbers_of_things(before),
+        "terms": terms_themselves(before),
+        "share": [""] if _IS_SHARE.match(said) else [],
         "label": _labels(before, texts[0], inside, behind) if units else [],
     }
     return [demand(kind, what) for kind, whats in found.items() for what in whats]
@@ -246,7 +289,8 @@ def _asks_of(names: str, question: Question) -> bool:
 
 def _asks_letter(letter: str, question: Question) -> bool:
     is_said = re.search(rf"(?<![A-Za-z]){letter}(?![A-Za-z])", question.text) is not None
-    return is_said or _asks_of(_LETTERS_OF[letter], question)
+    is_point = question.reference.startswith("(") and "," in question.reference
+    return is_said or is_point or _asks_of(_LETTERS_OF[letter], question)
 
 
 _NAMES_UNIT = re.compile(r"(?<![A-Za-z\\])[^\W\d_]{2}|/\s?[a-z]")
@@ -274,8 +318,14 @@ _MET: dict[str, Callable[[str, Question], bool]] = {
     "rank": _if_known(lambda noun, q: asks_rank(noun, q.asked)),
     "label": may_stand_before,
     "ordinal": lambda noun, q: asks_rank(noun, q.asked),
+    "both": _if_known(lambda names, q: may_be_of_all(names, q.asked)),
+    "symbol": _if_known(lambda symbol, q: may_be_symbol(symbol, q.text)),
+    "angle": _if_known(lambda angle, q: may_be_angle(angle, q.asked)),
+    "which": _if_known(lambda words, q: says(q.text, words) or says(q.text, in_figures(words))),
+    "terms": _if_known(lambda _, q: asks_terms(q.asked)),
+    "share": _if_known(lambda _, q: _SHARE.search(q.text) is not None),
     "whose": _if_known(lambda names, q: may_be_of(names, q.asked, q.text)),
-    "mod": lambda modulus, q: not q.text.strip() or says(q.text, modulus),
+    "mod": lambda modulus, q: not q.text.strip() or says(q.text, modulus) or "mod" in q.reference,
     "ratio": _if_known(lambda sides, q: may_be_ratio(sides, q.asked)),
     "in": _if_known(lambda span, q: asks_span(q.asked, span)),
     "per": _if_known(lambda noun, q: bool(_NAMES_UNIT.search(q.reference)) or asks_rate(q.asked, noun)),

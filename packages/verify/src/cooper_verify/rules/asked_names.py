@@ -31,14 +31,20 @@ _NAMED = re.compile(
     rf"|(?i:\A|[.:;\n]|{words_of('conclusion')}|{_VALUE_OF})[\s,$]*(?P<term>{_PIECE}(?>(?:\s*{_PIECE})*))\$?\s{_IS}[\s$]*\Z"
 )
 """What a value is the value of: a name or a formula in front of it."""
+_POINT = re.compile(r"\$?(?P<point>[A-Z]'?)\s?(?:\\left)?\s?\([^()=]*,")
+"""A point in front of its coordinates: `C(3,-4)`."""
 _IS_AT_END = re.compile(rf"(?:=|{_IS})[\s$]*\Z")
 _SPACES = re.compile(r"(\\[A-Za-z]+\s(?=[A-Za-z]))|\s")
 """Spaces, of which one behind a command ends it."""
-_RATIO_OF = re.compile(r"\bratio\sof\s([^.,;:?\d]{1,40}?)\sto\s([^.,;:?\d]{1,40}?)(?=\s(?:is|are|was|in)\b|[.,;:?]|\Z)")
+_RATIO_OF = re.compile(
+    r"\bratio\sof\s([^.,;:?\d]{1,40}?)\sto\s([^.,;:?\d]{1,40}?)(?=\s(?:is|are|was|in)\b|[.,;:?]|\Z)"
+    r"|(?:\A|[\s$])([^\s$:=\d]{1,20})\s?:\s?([^\s$:=\d]{1,20})\s*=[\s$]*\Z"
+)
+"""The two sides of a ratio: "the ratio of boys to girls", `AB : CD =`."""
 _NAMED_CHARS, _VERB_CHARS = 80, 16
 _ASKED_VERB = (
     rf"(?:\b(?:find|determine|compute|calculate|evaluate|solve for|{TELLS})|{_VALUE_OF}|{_IS})"
-    r"\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?"
+    r"\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?(?:coordinates of (?:the )?(?:point|vertex)\s)?"
 )
 _ASKED_NAME = re.compile(rf"{_ASKED_VERB}((?!a\s[a-z])[a-z]|{_CALL})\$?(?=[.,?]|\s(?!\s?[-+*/^=])|\Z)")
 _ASKED_ALSO = re.compile(r"(?<![a-z])[a-z]\$?,?\s(?:and|or)\s\$?[a-z](?![a-z])")
@@ -66,7 +72,9 @@ def names_of_value(before: str, texts: Sequence[str]) -> list[str]:
     found += (
         [_NAMED.search(texts[0][: texts[0].index("=") + 1])] if len(texts) == 1 and texts[0].count("=") == 1 else []
     )
-    names = [_SPACES.sub(r"\1", name[name.lastgroup or 0]) for name in found if name]
+    found += [_POINT.match(texts[0])] if len(texts) == 1 else []
+    alone = [name for name in found if name and not name.string[: name.start()].rstrip(" $").endswith(" and")]
+    names = [_SPACES.sub(r"\1", name[name.lastgroup or 0]) for name in alone]
     is_whole = [name.count("(") == name.count(")") and any(map(str.isalpha, name)) for name in names]
     return [name for name, whole in zip(names, is_whole, strict=True) if whole]
 
@@ -127,15 +135,51 @@ def may_be_named(name: str, asked: str, question: str) -> bool:
     terms = [*names, *map(_bare_name, _ASKED_TERM.findall(asked))]
     own = _bare_name(name)
     is_sum = re.search(r"[-/^]", own) is None
+    is_call = re.fullmatch(r"[a-z]\([^()]*\)", own)
+    calls = re.findall(rf"(?<![a-z\\]){own[0]}\([^()]*\)", asked) if is_call else []
+    if calls and own not in map(_bare_name, calls):
+        return False
     if not terms or own in terms or (is_sum and sorted(own) in map(sorted, terms)) or asks_function(name, asked):
         return True
     letters = {*_LETTER_OF_NAME.findall(own)}
     if re.fullmatch(r"[a-z][^a-z(]*\([^()]*\)", own):
-        return not any("(" in term for term in names)
+        return not any("(" in term for term in terms)
     if any(term in own if "(" in term else letters & {*_LETTER_OF_NAME.findall(term)} for term in terms):
         return False
     is_alike = any("(" not in term and len(term) == len(own) for term in names)
     return not is_alike or re.search(rf"(?<![a-z\\]){re.escape(own)}(?![a-z(])", asked) is not None
+
+
+_SYMBOL = re.compile(r"(?<![A-Za-z\\])[a-z]{1,2}[A-Z][A-Za-z]{0,2}(?![A-Za-z])")
+"""A symbol of small and capital letters: pH, pOH, pKa."""
+_ANGLE = re.compile(r"(?:\\(?:measured)?angle|\u2220|\bangle)\s*\{?\s*([A-Z]{3}|[A-Z])(?![A-Za-z])", re.IGNORECASE)
+
+
+def symbols_of_value(before: str) -> list[str]:
+    """The symbol in front of a value of which it is the value: pOH of "pOH = 4.7"."""
+    is_said = _IS_AT_END.search(before[-_VERB_CHARS:])
+    return _SYMBOL.findall(before[-_NAMED_CHARS:])[-1:] if is_said else []
+
+
+def may_be_symbol(symbol: str, question: str) -> bool:
+    """Whether a question has this symbol, or none of the kind."""
+    asked = _SYMBOL.findall(question)
+    return not asked or symbol in asked
+
+
+def angles_of_value(before: str) -> list[str]:
+    """The angle by its points in front of a value: ABC of `\\angle ABC = 40^\\circ`."""
+    return _ANGLE.findall(before[-_NAMED_CHARS:])[-1:] if _IS_AT_END.search(before[-_VERB_CHARS:]) else []
+
+
+def may_be_angle(angle: str, asked: str) -> bool:
+    """Whether a question may ask for this angle: it asks for it from either side or by its vertex, or for none."""
+    expected = _ANGLE.findall(asked)
+    own = angle.casefold()
+    return not expected or any(
+        other in (own, own[::-1]) or (len(other) != len(own) and other[len(other) // 2] == own[len(own) // 2])
+        for other in expected
+    )
 
 
 def _bare_name(name: str) -> str:
@@ -148,7 +192,7 @@ def _bare_name(name: str) -> str:
 
 def ratios(before: str) -> list[str]:
     """The two sides of ratios that are named in front of a value: "boys|girls"."""
-    return [f"{ratio[1]}|{ratio[2]}" for ratio in _RATIO_OF.finditer(before.casefold())]
+    return [f"{ratio[1] or ratio[3]}|{ratio[2] or ratio[4]}" for ratio in _RATIO_OF.finditer(before.casefold())]
 
 
 def may_be_ratio(sides: str, asked: str) -> bool:
@@ -156,6 +200,6 @@ def may_be_ratio(sides: str, asked: str) -> bool:
     ratio = _RATIO_OF.search(asked)
     said, expected = (
         [{*map(form_of, WORDS.findall(part))} for part in parts]
-        for parts in (sides.split("|"), ratio.groups() if ratio else ("", ""))
+        for parts in (sides.split("|"), (ratio[1] or ratio[3], ratio[2] or ratio[4]) if ratio else ("", ""))
     )
     return not ((said[0] - said[1]) & (expected[1] - expected[0]) or (said[1] - said[0]) & (expected[0] - expected[1]))

@@ -22,8 +22,8 @@ _RATE_AROUND = re.compile(
     rf"(?i)(?<![a-z])(?:per\s+(?:\d+\s+)?(?P<per>[a-z]+)|(?:each|every)\s+(?:\d+\s+)?(?!of\b)(?P<noun>[a-z]+))"
     rf"|{_NO_SPAN}\ban?\s+(?P<time>[a-z]+)|{_ADVERB}(?=\s*(?:[.,;]|\Z))|{_ALONE}"
 )
-_TIMES = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year"}
-_TIMES |= {"nightly": "night", "mph": "hour", "kmh": "hour", "kph": "hour"}
+_TIMES = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
+_TIMES |= {"annually": "year", "annual": "year", "nightly": "night", "mph": "hour", "kmh": "hour", "kph": "hour"}
 _ASKS_RATE = re.compile(r"\b(?:rates?|speeds?|velocit\w+|fast|pace|densit\w+|wages?|hourly|acceleration|slope)\b")
 _ASKS_SHARE = re.compile(r"\b(?:each|every|per|apiece|one|1|single|an?)\b")
 _SHARES = re.compile(r"\b(?:each|every\w*|per|apiece)\b")
@@ -76,9 +76,12 @@ def _length(found: re.Match[str]) -> str:
 
 def asks_rate(asked: str, noun: str) -> bool:
     """Whether a rate is asked for: for each of what `noun` says, which is empty for "each"."""
-    if _ASKS_RATE.search(asked):
-        return True
-    adverbs = "|".join(word for word, time in _TIMES.items() if time == noun and word != noun) or "(?!)"
-    if noun and re.search(rf"{_ONE}{noun}s?\b|\b(?:{adverbs})\b", asked):
+    if _ASKS_RATE.search(asked) or names_rate(asked, noun):
         return True
     return not is_time(noun) and bool((_SHARES if noun else _ASKS_SHARE).search(asked))
+
+
+def names_rate(asked: str, noun: str) -> bool:
+    """Whether a question says for which time or thing it asks: "per week", "weekly"."""
+    adverbs = "|".join(word for word, time in _TIMES.items() if time == noun and word != noun) or "(?!)"
+    return bool(noun) and re.search(rf"{_ONE}{noun}s?\b|\b(?:{adverbs})\b", asked) is not None

@@ -73,6 +73,23 @@ def names_said(text: str) -> list[str]:
     return ["|".join(names)] if names else []
 
 
+_TOGETHER = re.compile(rf"({_PERSON})\sand\s({_PERSON})\s(?:[a-z]+\s){{1,2}}[\s$({{*]*\Z")
+_ASKS_FOR_SEVERAL = re.compile(r"\b(?:together|total|altogether|in all|both|they|combined|each|sum|everyone)\b")
+
+
+def joined_names(before: str) -> list[str]:
+    """The two persons of whom a value is said together, as one text: "Ann and Tom have"."""
+    found = _TOGETHER.search(before) if " and " in before else None
+    names = _persons(found.groups()) if found else []
+    return ["|".join(names)] if len(names) > 1 else []
+
+
+def may_be_of_all(names: str, asked: str) -> bool:
+    """Whether a question may ask for a value of these persons together: not if it names some of them alone."""
+    said = [name in asked for name in names.split("|")]
+    return all(said) or not any(said) or _ASKS_FOR_SEVERAL.search(asked) is not None
+
+
 def may_be_of(names: str, asked: str, question: str) -> bool:
     """Whether a question may ask for a value of these persons: all for whom it asks at once are among them."""
     said = names.split("|")

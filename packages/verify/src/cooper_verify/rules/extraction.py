@@ -167,7 +167,7 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
 _FEW_WORDS = 5
 """So many words behind an open tag are an answer rather than the beginning of a sentence."""
 _IN_A_SENTENCE = re.compile(
-    r"[^=\d]*?\\text\w*\s?\{[^{}\d]*[a-z]{2}[^=]*\d[^=]*"
+    r"(?!\\text\w*\s?\{\s?[Aa]ll\s)[^=\d]*?\\text\w*\s?\{[^{}\d]*[a-z]{2}[^=]*\d[^=]*"
     r"|[^=]*\d[^=]*\b(?:in total|in all|altogether|overall)[\s.}]*"
 )
 
@@ -205,7 +205,7 @@ NOTHING = Stated("", ())
 _LAST_FORMULA = re.compile(r"(?:\\\[|\$\$)\s*+((?:(?!\\\[|\\\]|\$\$).){1,400}?)\s*(?:\\\]|\$\$)[\s.,`*]*\Z", re.DOTALL)
 _JSON_OBJECT = re.compile(r"\s*[\[{]\s*[\[{]?\s*[\"']")
 _SENTENCE = re.compile(
-    r"(?<!\A[a-z])(?<!\bp)(?<!\bpp)(?<!\b[nN][or])(?<!\b[fF]ig)(?<!\b[eE]q)(?<!\b[cC]h)(?<!\b[sS]ec)(?<!\b[vV]ol)(?<=[^\s.!?])(?:[.?]++|!++(?=\s+[A-Z]))[\"')*]*(?=\s+\S)"
+    r"(?<!\A[a-z])(?<!\bp)(?<!\bpp)(?<!\b[nN][or])(?<!\b[fF]ig)(?<!\b[eE]q)(?<!\b[cC]h)(?<!\b[sS]ec)(?<!\b[vV]ol)(?<!\bRs)(?<=[^\s.!?])(?:[.?]++|!++(?=\s+[A-Z]))[\"')*]*(?=\s+\S)"
 )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
+from cooper_verify.rules.as_asked import with_factor, with_point, without_asked_rate, without_asked_side
 from cooper_verify.rules.asked import DEMAND, demands, is_of_name
 from cooper_verify.rules.asked_names import is_only_asked, without_rank
 from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, reference_text
@@ -42,6 +43,7 @@ from cooper_verify.rules.values.scalar import Scalar, read_parts, read_scalar
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
 from cooper_verify.rules.values.tokens import DIFFERENTIAL, FUNCTION_NAMES
+from cooper_verify.rules.values.tree import names
 from cooper_verify.rules.words import CJK, Words, speaks
 
 # Dates, ranges, sizes and other figures that are not numbers to calculate with.
@@ -218,7 +220,7 @@ def verdict_by(
     """The verdict on a completion against the reference `answer`. `symbolic` tells whether two formulas are equal, and
     `solutions` whether they have the same zeros, where nothing else can. Words of the `question` are known: they change
     no value."""
-    reference = reference_text(answer)
+    reference = with_point(reference_text(answer), question)
     if reference and (choice := reference_choice(reference)):
         return choice_verdict(choice, completion, options_in(question), question)
     final = extract_answer(completion, factorials="!" in reference)
@@ -239,7 +241,7 @@ def verdict_by(
     line = clean(one_notation(completion)) if final.kind == "unmarked" else ""
     if line and ("!" in reference or "!" not in line) and _is_answer(line):
         said = [word for word in around if word.startswith(DEMAND)]
-        texts, around = [line], (*said, *demands("", [line], ""))
+        texts, around = [_as_asked(line, reference, question)], (*said, *demands("", [line], ""))
     texts, around = _of_asked_name(texts, around, question)
     is_asked = expressions and final.kind == "unmarked" and bool(_CALCULATION.search(" ".join(texts)))
     if not texts or not reference or not (is_asked or words.know(around)):
@@ -258,6 +260,13 @@ def verdict_by(
     return verdict
 
 
+@text_cache(8192)
+def letters_of(reference: str) -> frozenset[str]:
+    """The names in a formula."""
+    found = [names(value.tree) for value in readings(reference) if isinstance(value, Scalar)]
+    return frozenset().union(*found)
+
+
 def _is_rank(reference: str, texts: Sequence[str], question: str) -> bool:
     """Whether one answer is what a reference ranks, as the question asks for it: 15 for "15th day"."""
     rank, *ranks = (without_rank(bare_text(text), asked_part(question)) for text in (reference, *texts))
@@ -268,6 +277,9 @@ def _as_asked(text: str, reference: str, question: str) -> str:
     """An answer in the notation of its reference, or in the scale of its question."""
     text = with_colons(with_kelvins(text, reference), reference)
     asked = asked_part(question)
+    text = without_asked_rate(without_asked_side(text, question), reference, asked)
+    if text[-1:].isalpha() and (letters := letters_of(reference)):
+        text = with_factor(text, letters)
     text = without_rank(text, asked) if reference.isdecimal() else text
     if with_scales(reference) != reference or plain_number(with_scales(text)) == reference:
         return text
@@ -307,6 +319,8 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
             return True
         if _SEVERAL_WORDS.search(reference) and _IS_FORMULA.search(text) and readings(text):
             return True
+        if _WORDS_ON_LETTER.search(bare_text(reference)) and _SAYS_OF_LETTER.search(text):
+            return True  # `n = 2k` for "even n"
         if any_number(text) and (changes_number(reference) or (not _WORD.search(text) and _may_compute(reference))):
             return True  # 144 for "12 squared", 5 for "half of 10"
         may_be_value = _CLOCK.fullmatch(reference) or (
@@ -328,6 +342,8 @@ _BESIDE_NUMBER = re.compile(rf"(?i){_NUMERAL} [a-z]{{2,}}|(?<![a-z])[a-z]{{2,}}+
 _SEVERAL_WORDS = re.compile(r"[^\W\d_]{2}\s[^\W_]")
 _IS_FORMULA = re.compile(r"[<>=\u2264\u2265\u2260]|\\(?!text|math|mbox)[A-Za-z{]|[(\[][^(\[,]*,|\d\s?[/:]\s?\d")
 """Of an answer: what the several words of a reference say, it may say in signs: `x \\ge 5` for "at least 5"."""
+_WORDS_ON_LETTER = re.compile(r"[^\W\d_]{2} (?![ai]\b)[A-Za-z]\b|(?<![\w'])(?!a)[b-hj-z] [^\W\d_]{2}")
+_SAYS_OF_LETTER = re.compile(r"[A-Za-z]\s?(?:[=<>\u2264\u2265\u2260\u2261\u2208]|\\(?:in|equiv|[lg]e|ne)(?![A-Za-z]))")
 _RANGE = re.compile(r"(?<=\d) (?:to|through) (?=\d)")
 _WORD_ALONE = re.compile(r"[^\W\d_]{2,}")
 _MOST_OF_A_LINE = 300
@@ -400,6 +416,8 @@ def _may_be_equal(reference: str, text: str, comparison: Comparison) -> bool:
     is_other = bool(_ROMAN.fullmatch(reference)) != bool(_ROMAN.fullmatch(text)) or any(map(_LABELLED.match, sides))
     if is_other or (any("floor" in side for side in sides) and any("[" in side for side in sides)):
         return True
+    if _RATE_IN_CHINESE.search(reference) and not _RATE_IN_CHINESE.search(text):
+        return True  # the time may stand in front of the value
     letters = [_LETTERS_IN_ORDER.fullmatch(side) and re.findall(r"\w", side) for side in sides]
     if letters[0] and letters[0] == letters[1]:
         return True
@@ -409,6 +427,7 @@ def _may_be_equal(reference: str, text: str, comparison: Comparison) -> bool:
     return is_read_again and comparison(expected, found) == "correct"
 
 
+_RATE_IN_CHINESE = re.compile(rf"\d\s?(?:\\text\{{)?\s?[{CJK}]+/[{CJK}]")
 _ROMAN = re.compile(r"[IVXLCDM]{2,12}")
 _LABELLED = re.compile(r"\(?a\)\s*\S.{0,200}?[\s,;]\(?b\)|\(?(?:i|1)\)\s*\S.{0,200}?[\s,;]\(?(?:ii|2)\)")
 _LETTERS_IN_ORDER = re.compile(r"[A-Za-z](?:\s?[-,;\u2192>]+\s?[A-Za-z]){1,12}")

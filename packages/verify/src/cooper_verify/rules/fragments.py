@@ -22,6 +22,8 @@ _MADE_FROM = re.compile(
     r"|factorial|digit|double|triple|fraction|percentage|function|left|right)s?\sof\s(?:the\s)?[\s$({*]*\Z"
 )
 """What is made from the value behind it: "a multiple of"."""
+_AS_MUCH_AS = re.compile(r"(?i)\bas\s(?:many|much|few|little|high|low|long|far|big|large)\sas[\s$({*]*\Z")
+"""What a value is compared with: "as many as"."""
 _IS_PREPOSITION = re.compile(
     rf"(?i)(?:\A|\b(?:is|are|was|were)|[:=])[\s*:$]*(?:{_PREPOSITION}|and|such\sas|e\.\s?g\.|cf\.){_END}"
 )
@@ -39,9 +41,9 @@ def is_fragment(clause: str) -> bool:
 
 
 def makes_another_value(before: str) -> bool:
-    """Whether the text in front of a value makes another one from it, cites it, or assumes it."""
+    """Whether the text in front of a value makes another one from it, compares with it, cites it, or assumes it."""
     near = before[-_NEAR:]
-    return any(pattern.search(near) for pattern in (_MADE_FROM, _ABBREVIATION, _ASSUMES))
+    return any(pattern.search(near) for pattern in (_MADE_FROM, _ABBREVIATION, _ASSUMES, _AS_MUCH_AS))
 
 
 def is_no_complement(before: str) -> bool:

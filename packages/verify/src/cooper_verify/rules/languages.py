@@ -99,9 +99,10 @@ LANGUAGES = [
         " makes comes out holds yes well respectively rounded round nearest thousandths hundredth hundredths"
         " tenth place places boxed box it's that's here's there's we're he'll she'll they'll i'll we'll able"
         " certain confident directly times take takes owe owes complete completes",
-        names="between average mean median mode odds difference product quotient ratio perimeter circumference radius"
-        " diameter probability percentage variable integer term limit slope intercept point set range domain"
-        " coefficient digit degree fraction decimal root inverse multiplicative modulus numerator denominator"
+        names="between measure average mean median mode odds difference product quotient ratio perimeter"
+        " circumference radius diameter probability percentage variable integer term limit slope intercept"
+        " point set range domain coefficient digit degree fraction decimal root inverse multiplicative modulus"
+        " numerator denominator"
         " sequence series values factors matrix matrices minimum maximum constraint absolute complex equivalent"
         " representation reciprocal exponent base logarithm remainder divisor multiple zeros trailing prime"
         " element vertices vector norm determinant rank hypotenuse side rate density frequency mass force power"
@@ -287,7 +288,7 @@ LANGUAGES = [
         answer=r"答え|解答|正解|回答",
         verb=r"は|が",
         states=r"を|で|に",
-        ending=r"です|である|であります|だ|となります|になります|となる|になる|でした",
+        ending=r"あります|います|です|である|であります|だ|となります|になります|となる|になる|でした",
         final=r"最終的な|最終",
         conclusion=r"したがって|よって|ゆえに|つまり|だから|合計で?|従って",
         about=r"約|およそ|おおよそ|ほぼ|だいたい",

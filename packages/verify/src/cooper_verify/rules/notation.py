@@ -218,6 +218,9 @@ _EATEN = re.compile(r"[\a\b\v\f](?=[a-z])|\t(?=(?:ext|imes|heta|frac)(?![a-z]))|
 """Control characters that were the beginning of LaTeX's commands in JSON: `\\f` of `\\frac`."""
 
 
+_RUPEES = re.compile(r"(?<![A-Za-z])Rs\.?\s?(?=\d)")
+
+
 def one_notation(text: str) -> str:
     """`text` in the notation that all rules read; see this module."""
     if any(map(text.__contains__, "\a\b\v\f\t\r")):
@@ -232,6 +235,8 @@ def one_notation(text: str) -> str:
         text = _in_ascii(text)
     if "$" in text and any(map(text.__contains__, _COUNTRY_ENDS)):
         text = _OF_COUNTRY.sub(lambda money: f"{money['figures']} {_COUNTRIES[money['country']]}", text)
+    if "Rs" in text:
+        text = _RUPEES.sub("\u20b9", text)
     if "\\" in text:
         text = _without_style(text)
     if "**" in text:

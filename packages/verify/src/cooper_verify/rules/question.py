@@ -1,6 +1,7 @@
 """What a question asks for, of all that it says."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cooper_verify.rules.text_cache import text_cache
@@ -51,6 +52,31 @@ def asked_part(question: str) -> str:
 def asks_once(asked: str) -> bool:
     """Whether one thing alone is asked for."""
     return len(_ASKS.findall(asked)) == 1
+
+
+_ORDERED = re.compile(
+    r"\b(?:first|next|last|missing) (?:[a-z]+ )?(?:terms|numbers|elements|values|rows|digits)\b"
+    r"|\bsequence\b|\brespectively\b"
+    r"|\bin (?:[a-z]+ )?order\b|\bfrom (?:least|smallest|lowest|greatest|largest|highest) to\b"
+    r"|(?<![a-z])([a-z])\$?,? and \$?(?!\1)[a-z](?![a-z(])"
+)
+
+
+@text_cache(4096)
+def asks_order(question: str) -> bool:
+    """Whether a question asks for values in an order: of a sequence, by size, of x and y."""
+    return _ORDERED.search(asked_part(question) or question.casefold()) is not None
+
+
+_COMMAND_OF_NAME = re.compile(r"\\(?:operatorname|text|mathrm)|[{}\\ ]")
+
+
+def places_of(names: Sequence[str], question: str) -> list[int]:
+    """Where the part of a question that asks has these names first; empty if it lacks one."""
+    asked = asked_part(question)
+    bare = [_COMMAND_OF_NAME.sub("", name.casefold()) for name in names]
+    found = [re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", asked) for name in bare]
+    return [place.start() for place in found if place] if all(found) else []
 
 
 def says(text: str, words: str) -> bool:

@@ -18,7 +18,16 @@ from cooper_verify.rules.unit_table import CURRENCY_SIGNS
 from cooper_verify.rules.units import measures
 from cooper_verify.rules.values.relation import contradicts
 from cooper_verify.rules.values.tokens import FUNCTIONS
-from cooper_verify.rules.words import CJK, main_verb, speaks, unread, unread_agent, unread_behind, unread_beside
+from cooper_verify.rules.words import (
+    CJK,
+    counts_things,
+    main_verb,
+    speaks,
+    unread,
+    unread_agent,
+    unread_behind,
+    unread_beside,
+)
 
 LONGEST = 600
 """Characters of a sentence that is read."""
@@ -82,7 +91,7 @@ _STOP = re.compile(
     r"|together|overall|again|still|away|ago|long|short|tall|old|wide|high|deep|heavy|apart|only|later|longer|shorter"
     r"|older|younger|taller|cheaper|worth|per person|without|until|through|within|into|across|between|towards?|about"
     r"|not|no|if|unless|due|according|correct|required|needed|using|respectively|exactly|thus|hence|therefore|also|plus"
-    r"|minus|times|divided|multiplied)"
+    r"|minus|times|divided|multiplied|au|ao)"
 )
 _CUT_OFF = re.compile(
     rf"(?i)(?<![\w'])(?:{words_of('either', 'both')}|but|then|the|an?|of|to|is|with|for|from|by|because|so)\Z"
@@ -141,7 +150,8 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
         return None
     unit_end = last + unit_length(text[last:])
     rest = text[unit_end:]
-    if _ODD.search(text[: runs[0].start] + rest) or _is_changed(text[start:begin], text[last:], rest):
+    subject = verb if verb > start and counts_things(text[start:verb]) else start
+    if _ODD.search(text[: runs[0].start] + rest) or _is_changed(text[subject:begin], text[last:], rest):
         return None
     about = _ABOUT.search(text, verb, begin)
     words = _unread_in_front(text[: about.start() if about else begin], verb, verb > start, is_after_verb)
@@ -189,9 +199,9 @@ def _last_word(lead: str) -> int:
 
 
 def counted_words(before: str, unit: str) -> tuple[str, ...]:
-    """The words of a unit, if the grammar shows that it is what is counted: "There are 12 apples"."""
+    """The noun of a unit, if the grammar shows that it is what is counted: "There are 12 apples"."""
     words = unread(unit) if unit and _PLURAL.search(unit) and _COUNTS.search(before[-_COUNTS_CHARS:]) else []
-    return () if any(map(speaks, words)) else tuple(words)
+    return () if any(map(speaks, words)) else tuple(words[-1:])
 
 
 _COUNTS_CHARS = 40

@@ -317,9 +317,9 @@ def compare_units(one: Unit, other: Unit) -> Literal["same", "converted", "diffe
 
 
 def _is_price(one: Unit, other: Unit) -> bool:
-    """Whether one is money and the other the same money for something: "$3" and "$3 per pound"."""
+    """Whether one is money or percent and the other the same for something: "$3" and "$3 per pound"."""
     money, price = {*one.powers}, {*other.powers}
-    return one.is_(*_CURRENCIES) and money < price and all(power < 0 for _, power in price - money)
+    return one.is_(*_CURRENCIES, "percent") and money < price and all(power < 0 for _, power in price - money)
 
 
 def converted(value: Fraction, one: Unit, other: Unit) -> Fraction:

@@ -20,9 +20,9 @@ from cooper_verify.rules.number_words import ONES, PARTS, TIMES
 from cooper_verify.rules.plain_text import stem
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.unit_table import measure_of
+from cooper_verify.rules.unspaced_words import CJK, may_be_known, unread_of_run
 from cooper_verify.rules.word_forms import form_of
 
-CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _LETTER = rf"(?:(?![{CJK}])[^\W\d_])"
 _WORD = re.compile(
     rf"(?<!\\)(?<![A-Za-z])(?>{_LETTER}{{2,}})(?>(?:['\u2019-](?>{_LETTER}+))*)"
@@ -40,7 +40,6 @@ def _set(words: str) -> frozenset[str]:
 
 
 _SPACED = [language for language in LANGUAGES if language.spaced]
-_UNSPACED = [language for language in LANGUAGES if not language.spaced]
 _FRAMES = frozenset(word for language in _SPACED for word in language.frames.casefold().split())
 _SUBJECTS = frozenset(word for language in _SPACED for word in language.subjects.casefold().split())
 _NAMES = frozenset(form for row in _SPACED for word in row.names.casefold().split() for form in (word, plural(word)))
@@ -73,28 +72,6 @@ _SPEAKS_OF_VALUES = frozenset(
 """Stems of words of number, bound and doubt: that a question has them does not make them harmless."""
 
 
-def _unspaced(*columns: str) -> re.Pattern[str]:
-    # Japanese before Chinese, whose words are shorter.
-    rows = reversed(_UNSPACED)
-    parts = [getattr(row, column) for row in rows for column in columns if getattr(row, column)]
-    words = [word for language in _UNSPACED for word in language.frames.split()]
-    return re.compile("|".join([*parts, *sorted(words, key=len, reverse=True)]))
-
-
-_UNSPACED_FRAMES = _unspaced("ending", "answer", "verb", "states", "final", "conclusion", "option")
-_UNSPACED_VALUES = re.compile(
-    "|".join(
-        filter(None, (getattr(row, name) for row in _UNSPACED for name in ("no", "bound", "bound_after", "unsure")))
-    )
-)
-_UNSPACED_SUBJECTS = re.compile(
-    "|".join(
-        sorted((word for language in _UNSPACED for word in language.subjects.split()), key=len, reverse=True)
-        or [r"(?!)"]
-    )
-)
-
-
 def _tokens(text: str, longest: int = _LONGEST) -> list[str]:
     """The words and numbers of a text. "two-digit" is two words."""
     text = text[:longest]
@@ -117,10 +94,17 @@ def _unread_in(text: str, is_subject: bool) -> list[str]:
 
 _COUNTS = re.compile(
     r"\A[\s,.;:*$]*+(?:(?:so|thus|therefore|hence|then|finally|in total)\b,?\s*)?(?:the\s)?(?:total\s)?"
-    r"(?:numbers? of|probability (?:of|that)|ways to|sum of|product of)\b",
+    r"(?:numbers? of|probability (?:of|that)|ways to|sum of|product of|first [a-z]+ (?:terms|numbers|primes))\b",
     re.IGNORECASE,
 )
 """A subject that says which things it counts, or of which numbers it is made."""
+
+
+def counts_things(subject: str) -> bool:
+    """Whether a subject says how many things of a kind there are: its number words belong to these."""
+    return _COUNTS.search(subject) is not None
+
+
 _WHICH = _set(
     "not no even odd divisible greater less more fewer than least most exceeding smaller larger exactly if or while"
 )
@@ -366,7 +350,7 @@ def _is_content(token: str) -> bool:
 
 def _unread(token: str, beside: bool) -> list[str]:
     if token[0] > "\u2e80":
-        return _unread_of_run(token, beside)
+        return unread_of_run(token, beside)
     return [token] if len(token) > 1 and not _is_frame(token.casefold().replace("\u2019", "'"), beside) else []
 
 
@@ -379,11 +363,6 @@ def _is_frame(word: str, beside: bool) -> bool:
     if "'" in word or "-" in word:
         return all(len(part) < 2 or _is_frame(part, beside) for part in re.split(r"['-]", word)) and "n't" not in word
     return False
-
-
-def _unread_of_run(run: str, beside: bool) -> list[str]:
-    named = run if beside else _UNSPACED_SUBJECTS.sub(" ", run)
-    return _UNSPACED_FRAMES.sub(" ", named).split()
 
 
 class Words:
@@ -406,6 +385,8 @@ class Words:
         """A word that speaks of values makes no unit because the question has it: "12 twice", "12 more"."""
         if word.casefold() in COMPARING:
             return self._knows(f"{_ASKED} {word}")
+        if _RUSSIAN.fullmatch(word):
+            return any(word.casefold()[: max(4, len(word) - 3)] in text.casefold() for text in self._texts)
         return Words(*self._texts[1:])._knows(word) if is_first and speaks(word) else self._knows(word)
 
     @property
@@ -427,7 +408,7 @@ class Words:
         if not word[:1].isalpha():
             return False
         if word[0] > "\u2e80":
-            return len(word) > 1 and any(word in text for text in self._texts) and not _UNSPACED_VALUES.search(word)
+            return may_be_known(word) and any(word in text for text in self._texts)
         known = [*map(_known, self._texts)]
         if any(word.casefold() in text.words for text in known) or any(form_of(word) in text.forms for text in known):
             return True
@@ -435,6 +416,8 @@ class Words:
         return word[0].isupper() and any(letters in text.names for text in known)
 
 
+_RUSSIAN = re.compile(r"[\u0430-\u044f]{5,}")
+"""A noun that may be declined."""
 _ASKS_TO_COMPARE = re.compile(
     r"(?i)\b(?:how|what)\b[^.?!]{0,80}\b(?:more|less|fewer|[a-z]{3,}er than)\b|\bhow (?:many|much) [a-z]{3,}er\b"
     r"|\bcompar|\bdifferenc"

@@ -26,7 +26,7 @@ Options = Mapping[str, str]
 """Maps letters to texts, as `plain_text` gives them."""
 _OTHERS = words_of("answer", "verb", "final", "conclusion", "option", "right", languages=LANGUAGES[1:])
 _LEAD = (
-    rf"(?i:(?:(?:the|my|it|so|is|correct|right|best|final|answer|options?|choices?|letters?)\b|(?:l[ae]s?|el|die)\b|{_OTHERS})"
+    rf"(?i:(?:(?:the|my|it|so|is|are|correct|right|best|final|answer|options?|choices?|letters?)\b|(?:l[ae]s?|el|die)\b|{_OTHERS})"
     r"[\s:=,]*)*"
 )
 _OPTION = re.compile(
@@ -69,6 +69,7 @@ _ANOTHER = re.compile(
 _NAMES_OPTIONS = re.compile(
     rf"\(?{OPTION_LETTER}[).:]\s*(?i:(?:both|only|either)\s)?{OPTION_LETTER}\s(?i:and|&|or)\s{OPTION_LETTER}\b"
 )
+_BEST = re.compile(r"((?:\A|[.:,]\s|\n|\b[Ss]o )(?:[Tt]he|[Mm]y))\sbest\s(?=answer|choice|option)")
 _FORMULA = re.compile(r"\\[A-Za-z]|[\^=]")
 _ANY = re.compile(rf"(?<![\w'\u2019\\])(?:{_LETTER})")
 _NEGATION = re.compile(
@@ -83,6 +84,9 @@ _CONTRAST = re.compile(
     rf"\bnot\s+[(\[]?{OPTION_LETTER}[)\]]?(?>(?:\s*(?:,|\bn?or\b)\s*[(\[]?{OPTION_LETTER}[)\]]?)*),?\s+but\s+(?:rather\s+)?"
 )
 """In front of the option that is chosen: "not A but B"."""
+_ALTERNATIVE = re.compile(rf"(?i:\bor|\bnor)\s*\(?{OPTION_LETTER}(?!\w)")
+_DENIED = re.compile(rf"(?:\\(?:neg|lnot|not)(?![A-Za-z])|\u00ac)[\s({{]*(?:\\text\s?\{{)?\s*\(?{OPTION_LETTER}(?!\w)")
+"""A letter that a sign denies: `\\neg D`."""
 _ELIMINATION = re.compile(
     r"\A\W*not\b|\b(?:rul(?:es?|ed|ing)\s+out|eliminat\w+|exclud\w+|discard\w*|leav(?:es?|ing)|remains?"
     r"|between|choose|pick|select|prefer|go(?:ing)? with)\b",
@@ -161,7 +165,7 @@ def reference_choice(reference: str) -> Choice | None:
 
 def choice_verdict(expected: Choice, completion: str, options: Options, question: str = "") -> Verdict:
     """The verdict on `completion`, for which an option's text alone is an answer too; `unparsed` for neither."""
-    answer = text_answer(completion, letters=True)
+    answer = text_answer(_BEST.sub(r"\1 ", completion), letters=True)
     words = Words(question, expected.text, *options.values())
     if answer.whole is not None:
         return _free_verdict(expected, answer.whole, options, words)
@@ -217,6 +221,8 @@ def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options)
         tells_of_others = any(words.search(bare) for words in (_ELIMINATION, _NEGATION))
         may_choose = {*expected.letters} < {*given.letters} or (len(expected.letters) > 1 and "?" in given.letters)
         return "unparsed" if tells_of_others and may_choose else "wrong"
+    if _DENIED.search(text) or (len(expected.letters) > 1 and _ALTERNATIVE.search(bare)):
+        return "unparsed"  # "A, C or D"
     if not given.text or not expected.text or given.text == expected.text:
         return "correct"
     return "unparsed" if differ_in_form(given.text, expected.text) else "wrong"

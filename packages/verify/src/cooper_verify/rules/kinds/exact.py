@@ -27,6 +27,11 @@ from cooper_verify.rules.words import Words, unread
 
 _REASON = re.compile(r"(?:,|(?<!\s))\s++(?:because|since)\b|,\s++(?:as|which|who|where|so)\b", re.IGNORECASE)
 _SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|non|except|but|cannot)\b|/", re.IGNORECASE)
+_SAYS = re.compile(
+    r"(?:[Ii]t|[Tt]his|(?:[Tt]he|[Tt]his)\s(?:answer|result|([a-z]{2,}))|[Tt]hese\s([a-z]{2,}))"
+    r"\s(?:is|are|will\sbe)\s(?:an?\s)?(?=\S)"
+)
+"""A subject and its verb in front of an answer in words: "The triangle is isosceles"."""
 _POLAR = re.compile(
     r"(yes|no|true|false)\b\s*(?:[,;:\u2013\u2014]|-\s|because\b|since\b)(.*)", re.IGNORECASE | re.DOTALL
 )
@@ -73,7 +78,11 @@ def exact_verdict(reference: str, completion: str, question: str = "") -> Verdic
         return verdict if words.know(behind_answer(rest, [reference])) else "unparsed"
     if answer.whole is None:
         return "unparsed"
-    if _is_same(reference, answer.whole, words):
+    said = _SAYS.match(answer.whole)
+    is_said = (
+        said and _is_same(reference, answer.whole[said.end() :], words) and words.know(filter(None, said.groups()))
+    )
+    if is_said or _is_same(reference, answer.whole, words):
         return "correct"
     is_answer = len(answer.whole.split()) <= len(reference.split())
     return _difference(reference, answer.whole) if is_answer and plain_text(answer.whole) else "unparsed"
@@ -114,7 +123,7 @@ def _is_same(reference: str, text: str, words: Words, polar: bool = True) -> boo
     if not expected:
         return text.strip() == reference.strip()  # only signs, such as > or +
     found = plain_text(text, fold_case)
-    if found == expected:
+    if found == expected or (_without_only(found) == _without_only(expected) != ""):
         return True
     if chemical(reference):
         return are_same_formula(reference, text) is True
@@ -133,6 +142,11 @@ def _is_same(reference: str, text: str, words: Words, polar: bool = True) -> boo
         rest = text[reason.start() :]
         return bool(_GIVES_REASON.match(rest)) or words.know(unread(rest))
     return polar and _is_polar(reference, text, words)
+
+
+def _without_only(text: str) -> str:
+    """The text without saying that it is all: "I and III only"."""
+    return " ".join(word for word in text.split() if word != "only")
 
 
 def _is_polar(reference: str, text: str, words: Words) -> bool:

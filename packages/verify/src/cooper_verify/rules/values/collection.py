@@ -309,6 +309,8 @@ def compare_ratios(reference: Ratio, answer: Ratio, compare: Compare) -> Verdict
     """The verdict on ratios, which are equal if all their parts are multiplied by the same number."""
     if len(reference.parts) != len(answer.parts):
         return "wrong"
+    if any(len({part.unit for part in ratio.parts}) > 1 for ratio in (reference, answer)):
+        return "unparsed"  # 1 cm : 50 km
     one, other = reference.parts[0].tree, answer.parts[0].tree
     products = [
         ([_scalar(("*", part.tree, other))], [_scalar(("*", second.tree, one))])

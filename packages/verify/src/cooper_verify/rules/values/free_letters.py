@@ -62,3 +62,13 @@ def has_other_constant(reference: Tree, answer: Tree, symbolic: Symbolic) -> boo
     ):
         return False
     return same(reference, replaced(answer, ("name", *other), ("name", *one)), symbolic)
+
+
+def has_other_letter(reference: Tree, answer: Tree, question: str) -> bool:
+    """Whether the answer is the reference with another letter, of which the question has neither: `cx` and `ax`."""
+    one, other = names(reference) - names(answer), names(answer) - names(reference)
+    if not question or len(one) != 1 or len(other) != 1 or not all(len(name) == 1 for name in one | other):
+        return False
+    if has_letter(question, one | other):
+        return False
+    return canonical(replaced(answer, ("name", *other), ("name", *one))) == canonical(reference)

@@ -14,6 +14,7 @@ from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.unit_table import CURRENCY_SIGNS
 from cooper_verify.rules.values.collection import (
     Several,
+    Tuple,
     both_signs,
     items,
     read_bracket,
@@ -23,7 +24,9 @@ from cooper_verify.rules.values.collection import (
     read_ratio,
     with_both_signs,
 )
+from cooper_verify.rules.values.congruence import read_congruence, read_steps
 from cooper_verify.rules.values.estimate import value_of
+from cooper_verify.rules.values.integers import read_integers
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.notation import CASES_OPEN, SET_OPEN, depth, prepared, split
 from cooper_verify.rules.values.piecewise import Piecewise, read_piecewise
@@ -130,7 +133,7 @@ def _read(text: str) -> list[Any]:
         return []
     if _POINTS_IN_THOUSANDS.fullmatch(text) or _DECIMAL_OR_LIST.fullmatch(text):
         return []  # `1.234,5`, as many countries write 1234.5, or two numbers
-    if division := read_division(text):
+    if division := read_division(text) or ("mod" in text and read_congruence(text)):
         return [division]
     alternatives = split(text, " or ")
     if len(alternatives) > 1:
@@ -143,6 +146,10 @@ def _read(text: str) -> list[Any]:
         found = _listed(parts, text)
         mixed = _MIXED.fullmatch(text)  # "2 and 1/3"
         found += filter(None, [read_scalar(text), read_parts(text), mixed and read_scalar(" ".join(mixed.groups()))])
+    if "Z" in text and (integers := read_integers(text)):
+        return [integers]
+    if steps := read_steps(text):
+        found.append(steps)
     if _ONLY_DECIMAL.fullmatch(text):
         found.append(Scalar(text, number(Fraction(text.replace(",", ".")), True), True))
     return found
@@ -233,6 +240,20 @@ def _is_near(exact: str, rounded: str) -> bool:
 _ROUNDED = 0.05
 
 
+_NEIGHBOURS = re.compile(
+    r"\(\s?(?:x\s?,\s?y(?:\s?,\s?z)?|a\s?,\s?b(?:\s?,\s?c)?|m\s?,\s?n|p\s?,\s?q(?:\s?,\s?r)?)\s?\)"
+)
+"""Names in the order in which nobody would say them otherwise: `(x,y,z)`."""
+_POINT = re.compile(r"([A-Z](?:'|_\w)?)\s?(\(.*\))")
+"""`C(3,-4)`, a point and its name."""
+
+
+def _read_point(text: str) -> Named | None:
+    found = _POINT.fullmatch(text)
+    values = [value for value in read_bracket(found[2], _read) if isinstance(value, Tuple)] if found else []
+    return Named(found[1], (), values) if found and values else None
+
+
 def _single(text: str) -> list[Any]:
     if text.startswith(CASES_OPEN):
         return [*filter(None, [read_piecewise(text, _read)])]
@@ -251,10 +272,14 @@ def _single(text: str) -> list[Any]:
     name, *of = split(text, "\u2208")
     if of:
         members = read_bracket(of[0], _read) if len(of) == 1 and of[0].startswith(SET_OPEN) else []
+        if members and _NEIGHBOURS.fullmatch(name):
+            return [*members]
         symbol = label(name) if members else None
         return [*filter(None, [read_member(name, of), symbol and Named(*symbol, members)])]
     if len(split(text, ":")) > 1:
         return [*filter(None, [read_ratio(text)])]
+    if text[:1].isupper() and (named_point := _read_point(text)):
+        return [named_point]
     scalar = read_parts(text) or read_scalar(text) or read_determinant(text)
     if scalar is not None and has(scalar.tree, "+-"):
         return [*filter(None, [both_signs(scalar)])]

@@ -14,8 +14,8 @@ from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.values.estimate import value_of
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.free_letters import WHOLE
-from cooper_verify.rules.values.notation import SET_OPEN, enclosed, split
-from cooper_verify.rules.values.tree import Tree, names, negative, number
+from cooper_verify.rules.values.notation import SET_CLOSE, SET_OPEN, enclosed, split
+from cooper_verify.rules.values.tree import Tree, has_decimal, names, negative, number
 
 INFINITY: Tree = ("oo",)
 MINUS_INFINITY: Tree = ("*", number(-1), INFINITY)
@@ -82,6 +82,9 @@ def read_region(text: str) -> Region | None:
         if whole is None or taken is None or taken.within or taken.without:
             return None
         return replace(whole, without=whole.without + taken.intervals)
+    if excepted := _ALL_EXCEPT.fullmatch(text):
+        taken = read_region(f"{SET_OPEN}{excepted[1].replace('and', ',').replace('or', ',')}{SET_CLOSE}")
+        return Region((REAL,), taken.intervals) if taken else None
     if text in (r"\mathbb{R}", r"\mathbf{R}", r"\Re") or _ALL_REALS.fullmatch(text):
         return Region((REAL,))
     outer = enclosed(text)
@@ -101,6 +104,10 @@ def read_region(text: str) -> Region | None:
     return Region((Interval(low, high, opening == "[", closing == "]"),))
 
 
+_ALL_EXCEPT = re.compile(
+    r"(?:\\text\{\s?)?[Aa]ll real (?:numbers|values)(?: of [a-z])?,? except(?: for)?\s?\}?"
+    r"\s?(?:[a-z]\s?=\s?)?((?:[^a-z]|and|or)+?)\s?\}?"
+)
 _ALL_REALS = re.compile(r"(?:\\text\{\s?)?[Aa]ll real(?:s| numbers)\s?\}?")
 
 
@@ -125,12 +132,14 @@ def read_condition(text: str) -> Region | None:
     alternatives = split(text, " or ")
     if len(alternatives) > 1:
         return united(map(read_condition, alternatives))
-    parts = split(text, " and ", ",", ";")
+    parts = [part for part in split(text, " and ", ",", ";") if not _IS_REAL.fullmatch(part)]
     if len(parts) > 1:
         return together(map(read_condition, parts))
+    text = parts[0] if parts else text
     return read_inequality(text)
 
 
+_IS_REAL = re.compile(r"[A-Za-z]\s?\u2208\s?\\mathbb\s?\{?\s?R\s?\}?")
 _RELATION = re.compile(r"[<>\u2264\u2265\u2260]")
 _NAME = re.compile(r"[A-Za-z](?:_(?:\w|\{\w{1,9}\}))?|\\[A-Za-z]+")
 
@@ -230,7 +239,22 @@ def compare_regions(reference: Region, answer: Region, same: Same) -> Verdict:
     count = 2 * len(finite) + 1
     sides = zip(reference.covered(place, count), answer.covered(place, count), strict=True)
     alike = all(one == other for p, (one, other) in enumerate(sides) if p % 2 == 0 or finite[p // 2])
-    return "correct" if alike else "wrong"
+    return "correct" if alike else "unparsed" if _may_be_rounded(reference, answer) else "wrong"
+
+
+_ROUNDED = 0.001
+
+
+def _may_be_rounded(reference: Region, answer: Region) -> bool:
+    """Whether the ends of one are those of the other with decimals."""
+    ends = [region.ends() for region in (reference, answer)]
+    if len(ends[0]) != len(ends[1]) or not any(map(has_decimal, (*ends[0], *ends[1]))):
+        return False
+    sizes = [[value_of(end) for end in side] for side in ends]
+    pairs = zip(*sizes, strict=True)
+    return all(
+        one is not None and other is not None and math.isclose(one, other, rel_tol=_ROUNDED) for one, other in pairs
+    )
 
 
 def _compare_intervals(reference: Region, answer: Region, same: Same) -> Verdict:

@@ -53,12 +53,18 @@ class Chain:
 
 _INDEX = r"(?:_(?:\w|\{[^{}]{1,12}\}))?'*"
 _SYMBOL = (
-    rf"(?:[A-Za-z]{_INDEX}|p(?:OH|H|K(?:_\{{?[abw]\}}?)?)|\\Delta\s?[A-Za-z]{_INDEX}"
+    rf"(?:[A-Za-z]{_INDEX}|\\mathbb\s?\{{[LS]\}}|p(?:OH|H|K(?:_\{{?[abw]\}}?)?)|\\Delta\s?[A-Za-z]{_INDEX}"
     rf"|\\(?!frac|sqrt|text|begin|math|left|log|ln|sin|cos|tan|not|neg|lnot|pm|mp)[A-Za-z]+{_INDEX})"
 )
 _LABEL = re.compile(
     rf"(?P<name>{_SYMBOL}|m?\s?\\(?:angle|triangle|overline|overrightarrow|vec|hat|bar|measuredangle)\s*(?:\{{\s*)?[A-Za-z]{{1,4}}\s*\}}?"
     rf"|[A-Z](?:\s?[\u2229\u222a]\s?[A-Z])+|\|?[A-Z]{{2,4}}\|?|{_SYMBOL}(?:\^\s*\{{\s*-1\s*\}})?\s*\((?P<arguments>[^()]{{1,40}})\))"
+)
+_SET_NAME = re.compile(r"\\mathbb\{([LS])\}")
+"""The set of solutions: `\\mathbb{L}`."""
+_D = r"(?:d|\\mathrm\s?\{\s?d\s?\})\s?"
+_DERIVATIVE = re.compile(
+    rf"(?:\\[dt]?frac\s?\{{)?\s?{_D}(?P<of>[A-Za-z])\s?(?:/|\}}\s?\{{)\s?{_D}(?P<by>[A-Za-z])\s?\}}?"
 )
 _WORDS = re.compile(r"[^\W\d_][^\W\d_'’.-]*(?:[ -][^\W\d_(][^\W\d_'’-]*\)?){0,11}")
 _SHORT_NAMES = {"sum", "age", "gcd", "lcm", "hcf"}
@@ -83,6 +89,9 @@ def read_equation(sides: Sequence[str], read: Read) -> list[Any]:
         name, parameters = names_of
         value = _last_of(others, read, is_defined=True)
         return [Named(name, parameters, value)] if value else []
+    if len(parts := split(first, ":")) > 1 and all(map(label, parts)):
+        value = read(others[-1]) if len(others) == 1 else []
+        return [Named(":".join("".join(part.split()) for part in parts), (), value)] if value else []
     if (outer := enclosed(first)) and (tuple_of := _system(outer[1], others, read)):
         return [tuple_of]
     if len(sides) == 2 and (last := label(others[0])) and (value := read_scalar(first)) and not names(value.tree):
@@ -100,11 +109,13 @@ def read_equation(sides: Sequence[str], read: Read) -> list[Any]:
 def label(text: str) -> tuple[str, tuple[str, ...]] | None:
     """The name that a side of an equation is, and the parameters of a function; None for all else."""
     if found := _LABEL.fullmatch(text):
-        name = "".join(text.split())
+        name = _SET_NAME.sub(r"\1", "".join(text.split()))
         arguments = [part.strip() for part in (found["arguments"] or "").split(",")]
         if all(re.fullmatch(_SYMBOL, argument) for argument in arguments):
             return name.partition("(")[0], tuple(arguments)
         return name, ()
+    if derivative := _DERIVATIVE.fullmatch(text):
+        return f"{derivative['of']}'" if derivative["by"] == "x" else f"{derivative['of']}_{derivative['by']}'", ()
     if is_function_of_name(text):
         return text, ()
     words = TEXT_COMMAND.sub(r" \1 ", text).strip()

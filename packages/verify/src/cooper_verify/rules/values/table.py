@@ -6,10 +6,20 @@ from typing import Any
 
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.asked_names import is_function_of_name
+from cooper_verify.rules.question import asks_order, places_of
 from cooper_verify.rules.values import collection, relation
 from cooper_verify.rules.values.collection import Division, Matrix, Ratio, Several, Tuple
+from cooper_verify.rules.values.congruence import Congruence, compare_congruences
 from cooper_verify.rules.values.expression import Symbolic, UnprovenError, same
-from cooper_verify.rules.values.free_letters import MAY_BE_ANY, WHOLE, compare_turns, has_letter, has_other_constant
+from cooper_verify.rules.values.free_letters import (
+    MAY_BE_ANY,
+    WHOLE,
+    compare_turns,
+    has_letter,
+    has_other_constant,
+    has_other_letter,
+)
+from cooper_verify.rules.values.integers import Integers, compare_integers, compare_with_list
 from cooper_verify.rules.values.none import Empty
 from cooper_verify.rules.values.piecewise import Piecewise, compare_piecewise
 from cooper_verify.rules.values.region import Region, compare_regions
@@ -69,6 +79,35 @@ def _scalars(comparison: Comparison, one: Scalar, other: Scalar) -> Verdict:
         may_be_one = (value is not None and abs(value) <= 1) or any(power < 0 for _, power in unit.powers)
         return verdict if comparison.words.know_unit(unit.words, may_be_one, bool(unit.names)) else "unparsed"
     return verdict
+
+
+def _named(comparison: Comparison, one: Named, other: Named) -> Verdict:
+    """Named values. In a function a constant may have another letter: `f(x) = cx`."""
+    verdict = relation.compare_named(one, other, comparison)
+    if verdict != "wrong" or not (one.parameters and other.parameters):
+        return verdict
+    trees = [value.tree for side in (one, other) for value in side.value[:1] if isinstance(value, Scalar)]
+    is_letter = len(trees) == 2 and has_other_letter(trees[0], trees[1], comparison.words.question)
+    return "unparsed" if is_letter else "wrong"
+
+
+def _system_and_values(comparison: Comparison, one: Any, other: Any) -> Verdict:
+    """Named values and bare ones: by the order of the names, unless the question asks for them in another one."""
+    verdict = relation.compare_system_and_values(one, other, comparison.within)
+    if verdict != "correct":
+        return verdict
+    system = next(side for side in (one, other) if isinstance(side, System))
+    places = places_of([part.name for part in system.parts], comparison.words.question)
+    return "correct" if places == sorted(places) else "unparsed"
+
+
+def _several(comparison: Comparison, one: Several, other: Several) -> Verdict:
+    """Values in any order, unless the question asks for one."""
+    verdict = collection.compare_several(one, other, comparison.within)
+    if verdict != "correct" or "list" not in (one.form, other.form) or not asks_order(comparison.words.question):
+        return verdict
+    is_ordered = collection.compare_in_order(one.elements, other.elements, comparison.within) == "correct"
+    return "correct" if is_ordered else "unparsed"
 
 
 def _by_parts(compare: Callable[..., Verdict]) -> Callable[..., Verdict]:
@@ -148,7 +187,7 @@ def _none_or_number(comparison: Comparison, one: Any, other: Any) -> Verdict:
 TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (Scalar, Scalar): _scalars,
     (Scalar, Several): _by_parts(collection.compare_with_several),
-    (Several, Several): _by_parts(collection.compare_several),
+    (Several, Several): _several,
     (Tuple, Tuple): _by_parts(collection.compare_tuples),
     (Tuple, Scalar): _by_parts(collection.compare_with_components),
     (Matrix, Matrix): _by_parts(collection.compare_matrices),
@@ -160,13 +199,16 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (Named, Equation): _solved,
     (Named, System): _as_indexed,
     (Chain, Chain): lambda comparison, one, other: relation.compare_chains(one, other, comparison.same),
-    (Named, Named): lambda comparison, one, other: relation.compare_named(one, other, comparison),
+    (Named, Named): _named,
     (System, System): _by_parts(relation.compare_systems),
-    (System, Several): _by_parts(relation.compare_system_and_values),
-    (System, Tuple): _by_parts(relation.compare_system_and_values),
+    (System, Several): _system_and_values,
+    (System, Tuple): _system_and_values,
     (Piecewise, Piecewise): lambda comparison, one, other: compare_piecewise(
         one, other, comparison.within, comparison.same
     ),
+    (Congruence, Congruence): lambda comparison, one, other: compare_congruences(one, other),
+    (Integers, Integers): lambda comparison, one, other: compare_integers(one, other),
+    (Integers, Several): lambda comparison, one, other: compare_with_list(one, other),
     (Empty, Empty): lambda comparison, one, other: "correct" if one == other else "unparsed",
     **{(Named, kind): _without_name for kind in (Scalar, Several, Tuple, Ratio, Region, Matrix, Piecewise)},
     (Empty, Scalar): _none_or_number,
