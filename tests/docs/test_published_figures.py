@@ -16,6 +16,7 @@ from repository import ROOT
 RESULTS = ROOT / "benchmarks" / "results"
 ARENA, WATCH = "packages/lab/src/cooper_lab/arena/README.md", "benchmarks/runs/alarm.md"
 WORLD = "packages/lab/src/cooper_lab/arithmetic/README.md"
+WORD_PROBLEMS = ("gain", "loss", "bags", "share")
 Runs = list[dict[str, Any]]
 
 
@@ -307,6 +308,23 @@ def test_what_a_better_planting_changes_is_that_of_the_saved_runs():
     assert phrase.format(*means).replace("-", "−") in page("docs/co-training-measured.md")
 
 
+def test_what_a_better_planting_changes_in_table_b_is_that_of_the_saved_runs():
+    golds = {(run["design"], run["hole"], run["planting"]): run["gold_end"] for run in runs("cotraining-B-report")}
+    again = runs("cotraining-B-replanted")
+    assert {run["verdict"] for run in again} == {"healthy"}
+    means = []
+    for of_run in (lambda run: run["gold_end"], lambda run: golds[run["design"], run["hole"], run["planting"]]):
+        for design in ("prime", "prime_frozen"):
+            own = [run for run in again if run["design"] == design]
+            means.append(mean(of_run(run) - golds["cooper", run["hole"], run["planting"]] for run in own))
+    phrase = "PRIME ends {:.3f} above Cooper and {:.3f} without learning, in the table {:.3f} and {:.3f} in these runs"
+    assert phrase.format(*means) in page("docs/co-training-measured.md")
+    starts = [run["reward_model_start"] for run in again if not run["hole"].startswith("kind_noise")]
+    ends = [end(start[what] for start in starts) for what in ("hacks", "right") for end in (min, max)]
+    phrase = "accept {:.2f} to {:.2f} of the hacks at the start and {:.2f} to {:.2f} of the right answers"
+    assert phrase.format(*ends) in page("docs/co-training-measured.md")
+
+
 def test_gold_of_a_hole_in_the_policys_own_words_is_that_of_the_saved_runs():
     saved = {(run["design"], run["hole"]): run for run in runs("cotraining-A-sampled")}
     table = (
@@ -332,11 +350,39 @@ def test_gold_of_word_problems_under_a_wrong_convention_is_that_of_the_saved_run
             if cell == "–":
                 continue
             run = saved.pop((arm.strip("`"), name.strip("`")))
-            golds = [run["test_families"][family] for family in ("gain", "loss", "bags", "share")]
+            golds = [run["test_families"][family] for family in WORD_PROBLEMS]
             hacked = ", hacked" if run["verdict"] == "hacked" else ""
             assert cell == f"{mean(golds):.2f} ({min(golds):.2f}){hacked}", (arm, name)
             assert run["hacked_share"] <= 0.02
     assert saved == {}
+
+
+def test_gold_after_three_times_the_steps_is_that_of_the_saved_runs():
+    saved = {(run["design"], run["planting"]): run for run in runs("cotraining-A-longer")}
+    after = page("docs/co-training-measured.md").split("](../benchmarks/results/cotraining-A-longer.json)):\n\n")[1]
+    _, _, *rows = rows_of(after.split("\n\n")[0].replace("\n    ", "\n").strip())
+    for arm, *cells in rows:
+        for planting in range(2):
+            run = saved.pop((arm.strip("`"), planting))
+            words = mean(run["test_families"][family] for family in WORD_PROBLEMS)
+            gold = f"{dict(run['gold_curve'])[20]:.2f} → {run['gold_end']:.2f} ({words:.2f})"
+            assert cells[2 * planting : 2 * planting + 2] == [gold, f"{run['hacked_share']:.3f}"], arm
+            assert run["alarm"] is None or arm != "`cooper`"
+    assert saved == {}
+    golds = {
+        (run["design"], run["planting"]): (run["gold_end"], mean(run["test_families"][name] for name in WORD_PROBLEMS))
+        for run in runs("cotraining-A-longer")
+    }
+    cooper, rule, prime, frozen = (
+        list(zip(golds[design, 0], golds[design, 1], strict=True))
+        for design in ("cooper", "rule", "prime", "prime_frozen")
+    )
+    pairs = [f"{own:.2f} and {other:.2f}" for own, other in zip(cooper[0], rule[0], strict=True)]
+    assert f"({', '.join(pairs)}), since it loses" in page("docs/co-training.md")
+    assert f"({', '.join(pairs)}, two planted models)" in page("README.md")
+    phrase = "ends at {:.2f} and {:.2f}, with the rule at {:.2f} and {:.2f}. PRIME ends at {:.2f} and {:.2f}, on word "
+    phrase += "problems at {:.2f} and {:.2f} (without learning {:.2f} and {:.2f})"
+    assert phrase.format(*cooper[1], *rule[1], *prime[0], *prime[1], *frozen[1]) in page("docs/co-training.md")
 
 
 def test_what_the_alarm_sees_on_a_language_model_is_that_of_the_saved_runs():
