@@ -50,6 +50,11 @@ def test_a_value_of_the_command_line_is_blamed_on_the_command_line(tmp_path):
         "rollout.m=3": "command line, rollout.m=3: unknown key 'rollout.m'",
         "rolout.max_tokens=3": "command line, rolout.max_tokens=3: unknown key 'rolout'; did you mean 'rollout'?",
         "policy.lroa.rank=3": "command line, policy.lroa.rank=3: unknown key 'policy.lroa'; did you mean 'lora'?",
+        "max_tokens=5": "command line, max_tokens=5: unknown key 'max_tokens'; did you mean rollout.max_tokens?",
+        "min_spread=5": "command line, min_spread=5: unknown key 'min_spread'; did you mean algorithm.min_spread?",
+        "algorithm.coefficient=1": "command line, algorithm.coefficient=1: unknown key 'algorithm.coefficient'; did "
+        "you mean algorithm.kl.coefficient?",
+        "weight=5": "command line, weight=5: unknown key 'weight'; did you mean problems.weight or ",
     }.items():
         with pytest.raises(InputError) as error:
             check_settings(RunConfig, read_settings(file, [override]))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os.path import isfile
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -166,8 +166,21 @@ def _unknown_key_message(key_path: tuple[str, ...], record: type[Config]) -> str
     if len(key_path) == 1 and key_path[0] in record.stands_for:
         return f"{key_path[0]}: {record.stands_for[key_path[0]]}"
     fields = list(record.model_fields)
-    remedy = did_you_mean(key_path[-1], fields, f"known keys: {', '.join(fields)}", cutoff=0.5)
+    if inside := _sections_with(key_path[-1], record):
+        remedy = f"did you mean {' or '.join('.'.join((*key_path[:-1], section, key_path[-1])) for section in inside)}?"
+    else:
+        remedy = did_you_mean(key_path[-1], fields, f"known keys: {', '.join(fields)}", cutoff=0.5)
     return f"unknown key {'.'.join(key_path)!r}; {remedy}"
+
+
+def _sections_with(key: str, record: type[Config]) -> list[str]:
+    """The sections of a record that have such a setting: `policy` and `reward_model` for a learning rate."""
+    return [
+        name
+        for name, field in record.model_fields.items()
+        if get_origin(field.annotation) not in (tuple, list, dict)
+        and any(key in section.model_fields for section in records_of(field))
+    ]
 
 
 def _missing_kind_message(value: dict[str, Any], kinds: dict[str, type[Config]], at: tuple[str, ...]) -> str:
