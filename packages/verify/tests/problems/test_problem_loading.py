@@ -299,7 +299,7 @@ UNREAD = [
     r"1,2,\ldots,n-1",
     r"A \setminus B",
     r"A\subset B",
-    r"3 \pmod{7}",
+    r"3 \bmod n",
     r"2n+1 \text{ for } n \in \mathbb{Z}",
     r"\sum_{k=1}^n k",
 ]
@@ -320,7 +320,16 @@ READ = [
     r"\pi",
 ]
 READ += [r"n \choose k", r"\min\{n,10\}", r"\infty", r"\{x \mid x>2\}", r"(-\infty, 2)\cup(3,\infty)", "f'(x)", "101_2"]
-READ += [r"\begin{pmatrix}1\\2\end{pmatrix}", r"x \le 2", "3+4i", r"90^\circ", r"\lfloor x\rfloor", r"\emptyset", "5!"]
+READ += [
+    r"\begin{pmatrix}1\\2\end{pmatrix}",
+    r"x \le 2",
+    "3+4i",
+    r"90^\circ",
+    r"\lfloor x\rfloor",
+    r"\emptyset",
+    "5!",
+    r"3 \pmod{7}",
+]
 
 
 def test_references_that_the_rule_cannot_read_are_listed(tmp_path: Path, caplog: pytest.LogCaptureFixture):

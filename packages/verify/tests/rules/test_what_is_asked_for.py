@@ -25,6 +25,19 @@ ASKED = [
         ["Ann and Tom have 8 marbles.", "Ann gives Tom 8 marbles.", "Tom has 8 marbles."],
     ),
     (
+        "Her ducks lay 16 eggs a day. She eats 4 of them and sells the others. How many eggs does she sell?",
+        "12",
+        ["She sells 12 eggs.", "She sold 12 eggs.", "She has 12 eggs to sell."],
+        ["She eats 12 eggs.", "She bakes 12 eggs.", "She bought 12 eggs.", "Her ducks could earn 12 eggs."],
+    ),
+    (
+        "How much does the school pay for the tickets?",
+        "40",
+        ["The school pays $40.", "It spends $40.", "It would cost $40.", "They need $40.", "It has to collect $40."],
+        ["The school earns $40.", "It collected $40."],
+    ),
+    ("Find the coordinates of C.", "(3,-4)", [r"\boxed{C(3,-4)}"], [r"\boxed{D(3,-4)}"]),
+    (
         "How many marbles do Tom and Ann have together?",
         "8",
         ["Tom and Ann have 8 marbles.", "Ann and Tom have 8 marbles together."],

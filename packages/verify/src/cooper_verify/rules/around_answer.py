@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from cooper_verify.rules.around_box import MODULUS
-from cooper_verify.rules.asked import demand, demands, without_estimate
+from cooper_verify.rules.asked import demand, demands, verb_said, without_estimate
 from cooper_verify.rules.fragments import is_cut_off, is_fragment, makes_another_value
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import APPROVING, EMOJI, Box
@@ -102,7 +102,7 @@ def before_box(text: str, place: int) -> list[str]:
     start = _last_end(_CLAUSE_BREAK, near)
     clause = _without_calculation(_USED.sub("uses", _COMMAND.sub(" ", _FORMULA.sub(" ; ", near[start:]))))
     if main := main_verb(clause):
-        words, beside = unread_agent(clause[:main]), []
+        words, beside = unread_agent(clause[:main]), verb_said(clause, main)
     elif verb := _LAST_VERB.match(clause):
         words, beside = unread(clause[: verb.start(1)], is_subject=True), unread_beside(clause[verb.start(1) :])
     elif is_fragment(clause):

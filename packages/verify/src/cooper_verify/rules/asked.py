@@ -41,6 +41,7 @@ from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.number_words import PARTS
 from cooper_verify.rules.question import ASIDE, WORDS, Question, asked_part, says
 from cooper_verify.rules.units import NO_UNIT, unit_of
+from cooper_verify.rules.word_forms import form_of
 
 DEMAND = "\0"
 
@@ -215,6 +216,45 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     return [demand(kind, what) for kind, whats in found.items() for what in whats]
 
 
+_NEEDS_TO = re.compile(r"\b(?:needs?|ha(?:s|ve|d)) to\s+\Z")
+
+
+def verb_said(clause: str, place: int) -> list[str]:
+    """The demand for the verb of a clause that begins at a place: "picked 12", "could pick 12". None for what one has
+    to do, which a question may ask for by what it takes."""
+    if _NEEDS_TO.search(clause, 0, place):
+        return []
+    words = WORDS.findall(clause, place)[:2]
+    verb = words[-1] if words[:1] == ["could"] else (*words, "")[0]
+    return [demand("verb", verb)] if is_verb(verb) else []
+
+
+def _asks_verb(verb: str, asked: str) -> bool:
+    """Whether a question may ask for how many one picks, buys, or does so: it has no verb of the kind, or this one, or
+    one that says as much of a number."""
+    own = _root(verb)
+    others = [other for word in WORDS.findall(asked) if is_verb(word) and not _is_any(other := _root(word))]
+    return _is_any(own) or not others or any(_is_same(own, other) or {own, other} <= _ALIKE for other in others)
+
+
+def _root(verb: str) -> str:
+    root = form_of(verb)
+    return f"{root[:-1]}i" if root.endswith("y") else root
+
+
+def _is_same(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)  # "need" and "needs" have the roots "ne" and "need"
+
+
+def _is_any(root: str) -> bool:
+    return any(_is_same(root, word) for word in _OF_ANY_VERB)
+
+
+_OF_ANY_VERB = frozenset(map(_root, ("have", "do", "total", "sum", "need", "require")))
+"""What one has or needs of anything that is asked for; `_OPPOSITES` tell what one needs from what one has."""
+_ALIKE = frozenset(map(_root, ("pay", "spend", "cost", "charge")))
+
+
 def _labels(before: str, text: str, inside: str, behind: str) -> list[str]:
     """The noun right in front of a value of which nothing is counted: "room" of "room 12"."""
     figure = _FIGURE.search(text)
@@ -317,6 +357,7 @@ _MET: dict[str, Callable[[str, Question], bool]] = {
     "function": lambda name, q: "=" in q.reference or asks_function(name, q.asked),
     "rank": _if_known(lambda noun, q: asks_rank(noun, q.asked)),
     "label": may_stand_before,
+    "verb": _if_known(lambda verb, q: _asks_verb(verb, q.asked)),
     "ordinal": lambda noun, q: asks_rank(noun, q.asked),
     "both": _if_known(lambda names, q: may_be_of_all(names, q.asked)),
     "symbol": _if_known(lambda symbol, q: may_be_symbol(symbol, q.text)),

@@ -44,7 +44,7 @@ _RATIO_OF = re.compile(
 _NAMED_CHARS, _VERB_CHARS = 80, 16
 _ASKED_VERB = (
     rf"(?:\b(?:find|determine|compute|calculate|evaluate|solve for|{TELLS})|{_VALUE_OF}|{_IS})"
-    r"\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?(?:coordinates of (?:the )?(?:point|vertex)\s)?"
+    r"\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?(?:coordinates of (?:(?:the )?(?:point|vertex)\s)?)?"
 )
 _ASKED_NAME = re.compile(rf"{_ASKED_VERB}((?!a\s[a-z])[a-z]|{_CALL})\$?(?=[.,?]|\s(?!\s?[-+*/^=])|\Z)")
 _ASKED_ALSO = re.compile(r"(?<![a-z])[a-z]\$?,?\s(?:and|or)\s\$?[a-z](?![a-z])")

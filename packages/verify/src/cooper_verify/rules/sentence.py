@@ -9,7 +9,7 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
-from cooper_verify.rules.asked import demands
+from cooper_verify.rules.asked import demands, verb_said
 from cooper_verify.rules.fragments import is_fragment, is_no_complement, makes_another_value
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.number_words import ONES, SCALE, changes_after, is_conditional
@@ -172,7 +172,7 @@ def _unread_in_front(front: str, verb: int, has_verb: bool, is_after_verb: bool)
     if makes_another_value(front):
         return ["|"]
     if main := main_verb(front):
-        return unread_agent(front[:main])
+        return [*unread_agent(front[:main]), *verb_said(front, main)]
     if _COUNTERFACTUAL.search(front) or _ANSWER_HAS.search(front):
         return ["|"]
     lead = front[verb:]
