@@ -224,8 +224,8 @@ def verb_said(clause: str, place: int) -> list[str]:
     to do, which a question may ask for by what it takes."""
     if _NEEDS_TO.search(clause, 0, place):
         return []
-    words = WORDS.findall(clause, place)[:2]
-    verb = words[-1] if words[:1] == ["could"] else (*words, "")[0]
+    words = WORDS.findall(clause, place)
+    verb = words[1] if words[0] == "could" else words[0]
     return [demand("verb", verb)] if is_verb(verb) else []
 
 
