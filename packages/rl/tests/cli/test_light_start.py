@@ -11,6 +11,7 @@ import yaml
 
 from slow_members import first_fast
 
+ASSISTANT_PAIRS = "cooptimization.pairs=[{kind: assistant}]"
 HEAVY = ["torch", "transformers", "matplotlib", "datasets"]
 PROGRAM = f"""
 import json, os, sys
@@ -77,7 +78,7 @@ def cooper() -> Iterator[Callable[..., tuple[int, list[str], str]]]:
             (["rewards=[{kind: function, function: nowhere:reward}]"], "No module named 'nowhere'"),
             (["kind=cooper", "cooptimization.replay.labelled=nowhere.jsonl"], "no such file"),
             (["kind=static", "monitor.labelled=nowhere.jsonl"], "no such file"),
-            (["kind=cooper", "cooptimization.assistant=null"], "assistant is missing"),
+            (["kind=cooper", "cooptimization.assistant=null", ASSISTANT_PAIRS], "assistant is missing"),
             (["test_problems={source: nowhere.jsonl}"], "no such file"),
         ],
         fast=5,
@@ -121,7 +122,7 @@ def test_bad_input_of_the_reward_model_commands_is_reported_without_torch(cooper
         (["serve.token_env=COOPER_NOT_SET"], "environment variable COOPER_NOT_SET is not set"),
         (["reward_model.schedule=cosine"], "set serve.planned_steps"),
         (["reward_model.model=./nowhere"], "no such model folder"),
-        (["cooptimization.assistant=null"], "assistant is missing"),
+        (["cooptimization.assistant=null", ASSISTANT_PAIRS], "assistant is missing"),
         (["serve.host=192.0.2.1", "serve.token_env=PATH"], "cannot listen on 192.0.2.1:8765"),
     ],
 )

@@ -22,7 +22,7 @@ def cooptimization_of(kind):
 
 def test_cooper_differs_from_the_defaults_of_cooptimization_in_near_references_and_what_its_updates_skip():
     cooper = cooptimization_of("cooper")
-    own = {"pairs": (AssistantPairs(), OnPolicyPairs(), NearReferencePairs())}
+    own = {"pairs": (OnPolicyPairs(), NearReferencePairs())}  # and an assistant's, where one is described
     own |= {"skip_gradient_share": 0.2}
     assert cooper == CooptimizationConfig().model_copy(update=own)
     assert cooptimization_of("rule") == CooptimizationConfig()

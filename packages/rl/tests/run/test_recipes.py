@@ -28,6 +28,7 @@ RUN: dict[str, Any] = {
     "reward_model": {"model": "rm"},
 }
 OWN = {"kind": "function", "function": "a:b"}
+ASSISTANT = {"kind": "corrupter", "function": "cooptimization_cases:flip"}
 
 
 class Own(AdvantageConfig):
@@ -134,11 +135,41 @@ def test_a_kind_pays_and_learns_the_same_in_a_run_and_for_other_trainers(record,
 def test_a_recipe_names_fields_whose_defaults_it_changes():
     for kind in RECIPES:
         rewards = {"rewards": [OWN]} if kind == "function" else {}
-        config, plain = build_config({**RUN, "kind": kind, **rewards}), RunConfig.model_construct()
+        config = build_config({**RUN, "kind": kind, "cooptimization": {"assistant": ASSISTANT}, **rewards})
+        plain = RunConfig.model_construct()
         for section in ("algorithm", "cooptimization"):
             default = getattr(plain, section)
             changed = {name for name, value in getattr(config, section) if value != getattr(default, name)}
-            assert changed == RECIPES[kind].get(section, {}).keys()
+            assert changed - {"assistant"} == RECIPES[kind].get(section, {}).keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "without"),
+    [
+        ("cooper", ["on_policy", "near_reference"]),
+        ("cooper_model", ["on_policy"]),
+        ("cooper_light", ["on_policy"]),
+        ("paper", ["assistant"]),
+        ("gad", ["teacher"]),
+    ],
+)
+@pytest.mark.parametrize("written", [{}, {"assistant": None, "epochs": 3}])
+def test_recipes_go_without_the_pairs_of_an_assistant_that_is_not_described(kind, without, written):
+    """But for `paper`, which has no others and so asks for one."""
+    assert _pairs(build_config({**RUN, "kind": kind, "cooptimization": written})) == without
+    described = {**written, "assistant": ASSISTANT}
+    with_one = without if kind in ("paper", "gad") else ["assistant", *without]
+    for stage_2 in (described, CooptimizationConfig.model_validate(described)):
+        assert _pairs(build_config({**RUN, "kind": kind, "cooptimization": stage_2})) == with_one
+
+
+def test_pairs_that_are_listed_stay_as_they_are():
+    listed = {"pairs": [{"kind": "assistant"}, {"kind": "swapped_reference"}]}
+    assert _pairs(build_config({**RUN, "cooptimization": listed})) == ["assistant", "swapped_reference"]
+
+
+def _pairs(config: RunConfig) -> list[str]:
+    return [part.kind for part in config.cooptimization.pairs]
 
 
 @pytest.mark.parametrize(

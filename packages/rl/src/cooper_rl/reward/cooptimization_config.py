@@ -36,14 +36,17 @@ class CooptimizationConfig(Config):
     """Sources of pairs, and filters that leave out pairs or weight them, in this order. The `assistant` rewrites the
     positive into a wrong completion; `on_policy` takes rule-rejected completions; `swapped_reference` takes the
     positive itself under a reference answer that it does not match; `near_reference`, which `kind: cooper` has too,
-    takes a completion under the answer that it states and one near to that; or `package.module:Class`."""
+    takes a completion under the answer that it states and one near to that; or `package.module:Class`. Where neither
+    `pairs` nor an `assistant` is set, the recipes go without the assistant's pairs, but for `paper`, which has no
+    others."""
     positives: tuple[PositiveOrigin, ...] = ("rollout", "reference_solution")
     """Sources of positives: `rollout` takes a rule-accepted completion; `reference_solution` takes the data set's
     solution if the group has no accepted completion."""
     pairs_per_problem: int = Field(default=4, ge=1)
     """Maximum number of pairs per problem from each source."""
     assistant: AssistantConfig | None = None
-    """The model or function that writes the wrong solutions; needed if `pairs` lists `assistant`."""
+    """The model or function that writes the wrong solutions; needed if your `pairs` list `assistant`, and by `kind:
+    paper`."""
     loss: PairLossConfig = PairwiseLoss()
     """The loss of the pairs: `pairwise`, or `package.module:Class`."""
     before_policy: float | None = Field(default=0.1, ge=0, le=1)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from cooper_base.config.base import Config, Places, layered, records_within
+from cooper_base.config.base import Config, Places, given_settings, layered, mapping_of, records_within
 from cooper_base.data.labelled import LabelledCompletion, read_labelled
 from cooper_base.errors import InputError
 from cooper_rl.engines import EngineConfig
@@ -90,6 +90,8 @@ class CooperRewardConfig(Config):
         recipe = dict(RECIPES.get(kind, {})) if isinstance(kind, str) else {}
         if settings.get("reward_model") is None:
             recipe.pop("reward_model", None)
+        if stage_2 := recipe.get("cooptimization"):
+            recipe["cooptimization"] = _without_assistant(stage_2, settings.get("cooptimization"))
         recipe = {name: value for name, value in recipe.items() if name in cls.model_fields}
         return layered(cls, recipe, settings), {}
 
@@ -158,6 +160,16 @@ class CooperRewardConfig(Config):
     def environment(self) -> str | None:
         """The environment that completions are drawn in, which only a run of Cooper's own loop has."""
         return None
+
+
+def _without_assistant(stage_2: dict[str, Any], given: Any) -> dict[str, Any]:
+    """A recipe's cooptimization without the pairs of an assistant that the settings do not describe, if others are
+    left. Pairs that the settings list are not touched: an assistant among them is required."""
+    if (given_settings(given) or {}).get("assistant") is not None:
+        return stage_2
+    pairs = stage_2.get("pairs", CooptimizationConfig.model_fields["pairs"].default)
+    others = [dict(mapping_of(part)) for part in pairs if mapping_of(part).get("kind") != "assistant"]
+    return stage_2 | {"pairs": others} if others else stage_2
 
 
 def _check_kind(config: CooperRewardConfig) -> None:

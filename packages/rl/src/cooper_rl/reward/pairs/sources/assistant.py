@@ -29,8 +29,7 @@ class AssistantPairs(PairSourceConfig):
             raise InputError(
                 "cooptimization.assistant is missing, but cooptimization.pairs lists assistant; describe one "
                 "(kind: chat with base_url and model, or kind: corrupter with function), or set "
-                "pairs: [{kind: on_policy}, {kind: near_reference}], without near_reference if the reward model has "
-                "input: chat"
+                "pairs: [{kind: on_policy}]; kind: cooper has the pairs that need none if you leave pairs out"
             )
         return AssistantSource(inputs.assistant, inputs.config.pairs_per_problem)
 
