@@ -280,7 +280,7 @@ def _read(run: RunRecord, share: float) -> tuple[Table, completions.Sampler, Par
             sampler.add(step, recorded)
             alarm.observe(step, recorded)
             if truth is not None:
-                groups.add(step, sums_of_recorded(recorded, truth.is_gold))
+                groups.add(step, [sums_of_recorded(group, truth.is_gold) for group in recorded])
     return groups.table(), sampler, alarm
 
 
