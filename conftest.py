@@ -32,6 +32,9 @@ chat.FIRST_WAIT_S = 0.01  # no test waits for a server that fails on purpose
 hypothesis_settings.register_profile("untimed", deadline=None)  # no test may fail because the machine is busy
 hypothesis_settings.load_profile("untimed")
 
+LONGEST_NAME = 200
+"""Characters of a text that names a case."""
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
@@ -42,6 +45,13 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """The name of a case that is a long text. Pytest escapes the whole text, sets an environment variable to it, and
+    sends it from process to process: a case of ten megabytes took seconds before its test began."""
+    is_long = isinstance(val, str | bytes) and len(val) > LONGEST_NAME
+    return f"{val[:20]!a} of {len(val)}" if is_long else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

@@ -18,7 +18,7 @@ from cooper_audit.report import report_completions
 from runs.browser import BROWSER, DRIVER, MISSING, browser
 from runs.recorded_run import completion, group, write_run
 
-WORDS = "word " * 200
+WORDS = "word " * 300
 WATCH = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it starts in the background ignore it
@@ -33,10 +33,8 @@ def metrics(steps):
 
 
 def groups(step):
-    """Long enough for a report to hold a sample only."""
-    return [
-        group(f"{step}/{n}", *(completion(f"{step} {n} {i} {WORDS}", i / 10) for i in range(10))) for n in range(12)
-    ]
+    """Long enough for a report to hold a sample only. Few completions, because each is read for its answer."""
+    return [group(f"{step}/{n}", *(completion(f"{step} {n} {i} {WORDS}", i / 2) for i in range(3))) for n in range(12)]
 
 
 @contextmanager
@@ -78,7 +76,7 @@ def test_it_answers_what_is_new_and_nothing_else(run):
         write_run(run, metrics(31), groups)
         assert json.loads(ask(port, f"/data?{version}")[1])["runs"][0]["recorded_steps"] == 31
         whole = json.loads(ask(port, "/rollouts/0/17")[1])
-        assert [len(one["completions"]) for one in whole] == [10] * 12
+        assert [len(one["completions"]) for one in whole] == [3] * 12
         for path in ("/rollouts/1/17", "/rollouts/0/..%2f..%2fconfig", "/config.yaml", "/../config.yaml", "/a/b/c"):
             assert ask(port, path)[0] == 404
         for run_of, step in itertools.product(("", "9" * 5000, "0", "-1", "+0", "\N{SUPERSCRIPT TWO}"), repeat=2):
@@ -116,12 +114,12 @@ def test_the_page_follows_and_finds_among_all_completions(run, tmp_path):
             script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))"
             driver.execute_script(script, box, value)
 
-        driver.get(f"http://127.0.0.1:{port}/#run=run&step=14&problem=14/11&completion=9")
-        shows(".aimed", "14 11 9 word")
+        driver.get(f"http://127.0.0.1:{port}/#run=run&step=14&problem=14/11&completion=2")
+        shows(".aimed", "14 11 2 word")
         shows("#live", "30 of 20")
-        find("words", "13 11 7")
-        shows("#find-count", "1 of 3,600 completions")
-        shows("#find-items .said", "13 11 7 word")
+        find("words", "13 11 2")
+        shows("#find-count", "1 of 1,080 completions")
+        shows("#find-items .said", "13 11 2 word")
 
         driver.execute_script("window.searched = report.runs[0]")
         write_run(run, metrics(31), groups)
@@ -129,10 +127,10 @@ def test_the_page_follows_and_finds_among_all_completions(run, tmp_path):
         asked = "const done = arguments[0]; groupsAt(window.searched, 14).then((found) => done(found.length))"
         assert driver.execute_async_script(asked) == 12, "a search goes on while the page takes in a new step"
         assert driver.find_element("id", "rollout-step").get_attribute("value") == "14"
-        assert "13 11 7" in driver.find_element("css selector", "#find-items .said").text
-        find("words", "31 11 7")
-        shows("#find-count", "1 of 3,720 completions")
+        assert "13 11 2" in driver.find_element("css selector", "#find-items .said").text
+        find("words", "31 11 2")
+        shows("#find-count", "1 of 1,116 completions")
         find("words", "")
         find("low", "0.85")
-        shows("#find-count", "372 of 3,720 completions")
+        shows("#find-count", "372 of 1,116 completions")
         assert [one["message"] for one in driver.get_log("browser") if one["level"] == "SEVERE"] == []

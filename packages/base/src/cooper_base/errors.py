@@ -137,7 +137,7 @@ def refuse_saved_data_set(path: Path) -> None:
             )
 
 
-def no_folder(path: Path, what: str, remedy: str) -> InputError:
-    """The error of a path that leads to no folder: to a file, or to nothing. `what` says which folder was expected."""
-    missing = f"is a file and not a {what}" if path.is_file() else f"no such {what}"
+def no_folder(path: Path, remedy: str) -> InputError:
+    """The error of a path that leads to no folder: to a file, or to nothing."""
+    missing = "is a file and not a folder" if path.is_file() else "no such folder"
     return InputError(f"{path}: {missing}; {remedy}")

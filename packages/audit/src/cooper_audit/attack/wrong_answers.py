@@ -9,7 +9,7 @@ notations (`right_notations.py`) as well.
 """
 
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
@@ -109,18 +109,8 @@ class AttackCompletion:
     row: LabelledCompletion
 
 
-def attack_rows(
-    rows: Sequence[LabelledCompletion],
-    problems: int,
-    seed: int,
-    attacks: Mapping[str, Writer] | None = None,
-    controls: Mapping[str, Writer] | None = None,
-) -> list[AttackCompletion]:
-    """Every pattern of `attacks` (label 0) and `controls` (label 1) for up to `problems` questions of `rows`.
-
-    By default these are `ATTACKS` and `CONTROLS`.
-    """
-    attacks, controls = ATTACKS if attacks is None else attacks, CONTROLS if controls is None else controls
+def attack_rows(rows: Sequence[LabelledCompletion], problems: int, seed: int) -> list[AttackCompletion]:
+    """Every pattern of `ATTACKS` (label 0) and `CONTROLS` (label 1) for up to `problems` questions of `rows`."""
     random = Random(f"attacks {seed}")
     by_question = {row.question: row for row in rows}
     drawn = random.sample(list(by_question.values()), min(problems, len(by_question)))
@@ -128,11 +118,11 @@ def attack_rows(
     made = []
     for row in drawn:
         other = other_answer(row.answer, answers, random)
-        for name, write in {**attacks, **controls}.items():
+        for name, write in (ATTACKS | CONTROLS).items():
             text, location = write(row, other, random), f"attack {name} on {row.location}"
             if text is None:
                 continue
-            label = float(name in controls)
+            label = float(name in CONTROLS)
             made.append(AttackCompletion(name, LabelledCompletion(row.question, row.answer, text, label, location)))
     return made
 

@@ -105,14 +105,14 @@ _TEACH_THE_PART = (
 
 def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | None) -> list[str]:
     """What a reader can do now, first things first."""
-    is_audit, learns = run.config.get("kind") == "audit", _learns(run)
+    is_audit = run.config.get("kind") == "audit"
     attack = "cooper attack tries these and other known wrong answers on the reward alone, without training."
     match verdict.state:
         case "hacked":
             back = "Stop the trainer, or leave its last policy unused." if is_audit else "Leave its last policy unused."
             back = "Stop the run." if status_of(run).state == "running" else back
             close = "Then close the hole, or pay what a check accepts." + (
-                "" if is_audit or learns else " A reward model that learns beside the policy: kind: cooper."
+                "" if is_audit or learns(run) else " A reward model that learns beside the policy: kind: cooper."
             )
             return [f"{back} {_way_back(run, onset, is_audit)}", f"{_READ}. {attack}", close]
         case "wrong paid":
@@ -166,7 +166,8 @@ def _way_back(run: RunRecord, onset: tuple[int, int] | None, is_audit: bool) -> 
     return f"No checkpoint from before step {onset[0]} is left, so it begins again."
 
 
-def _learns(run: RunRecord) -> bool:
+def learns(run: RunRecord) -> bool:
+    """Whether the run trains its reward model."""
     settings = run.config.get("reward_model")
     return isinstance(settings, Mapping) and bool(settings.get("learns"))
 

@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from cooper_audit.report import report_completions as completions
-from cooper_audit.report.first_screen import next_steps, onset_of, shown_payments, terminal_lines
+from cooper_audit.report.first_screen import learns, next_steps, onset_of, shown_payments, terminal_lines
 from cooper_audit.report.palette import COLOURS
 from cooper_audit.report.report_parts import MEASURES_DRAWN, shown_parts
 from cooper_audit.run.finding import ACCUSED
@@ -280,7 +280,7 @@ def _read(run: RunRecord, share: float) -> tuple[Table, completions.Sampler, Par
             sampler.add(step, recorded)
             alarm.observe(step, recorded)
             if truth is not None:
-                groups.add(step, sums_of_recorded(recorded, truth.is_gold))
+                groups.add(step, [sums_of_recorded(group, truth.is_gold) for group in recorded])
     return groups.table(), sampler, alarm
 
 
@@ -353,10 +353,6 @@ def provenance(run: RunRecord) -> dict[str, str]:
     if run.config_text:
         origins["again"] = f"cooper train {shlex.quote(str(run.directory / 'config.yaml'))} name=again"
     return origins
-
-
-def learns(run: RunRecord) -> bool:
-    return bool(_mapping(run.config.get("reward_model")).get("learns"))
 
 
 def stages(run: RunRecord) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from cooper_audit.report.report_completions import cut, plain
 from cooper_audit.run.change_points import Series
+from cooper_audit.run.hacking_alarm import WINDOW
 from cooper_audit.run.part_verdict import RunParts
 from cooper_audit.run.parts import MEASURES, Part
 
@@ -14,8 +15,6 @@ MEASURES_DRAWN = {name: title for name, title in MEASURES.items() if name != "le
 """Those between 0 and 1, which share an axis, each with its title. The length stands above the chart."""
 POINTS = 40
 """Most points of a curve; neighbouring steps are averaged."""
-WINDOW = 5
-"""Steps at each end of the run over which the length is averaged."""
 
 
 def shown_parts(parts: RunParts) -> list[dict[str, Any]]:
@@ -53,7 +52,7 @@ def _curve(series: Series) -> list[list[float]]:
 
 
 def _ends(parts: RunParts, part: Part) -> list[float]:
-    """The length at the beginning and at the end."""
+    """The length over the first and over the last `WINDOW` steps."""
     series = parts.table.series(part.rows, "length")
     pieces = [series.where(slice(None, WINDOW)), series.where(slice(-WINDOW, None))] if len(series) else []
     return [float(f"{np.average(piece.values, weights=piece.weights):.3g}") for piece in pieces]

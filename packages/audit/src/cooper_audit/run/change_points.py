@@ -169,27 +169,29 @@ def fall_probability(series: Series, shortest: int) -> float:
     """
     blocks, shortest = series.in_blocks(shortest)
     seen = largest_fall(blocks.values[None], blocks.weights[None], shortest)[0][0]
-    return probability_of(
-        seen,
-        len(blocks),
-        lambda order: largest_fall(blocks.values[order], blocks.weights[order], shortest)[0],
-        ERROR,
-    )
+
+    def falls_in(orders: Int[ndarray, "R N"]) -> Float[ndarray, " R"]:
+        return largest_fall(blocks.values[orders], blocks.weights[orders], shortest)[0]
+
+    return float(probability_of(seen, len(blocks), falls_in, ERROR))
 
 
 def probability_of(
-    seen: float, steps: int, changes_in: Callable[[Int[ndarray, "R N"]], Float[ndarray, "R ..."]], error: float
-) -> float:
+    seen: float,
+    steps: int,
+    changes_in: Callable[[Int[ndarray, "R N"]], Float[ndarray, "R *K"]],
+    error: float | Float[ndarray, " K"],
+) -> Float[ndarray, " *K"]:
     """The share of random orders of so many steps with a change at least as large as the run's own, which counts among
-    them; of several kinds of change the largest such share. Those that are drawn are enough to tell if it is more than
+    them: of one kind of change, or of each of several. Those that are drawn are enough to tell if any is more than its
     `error`."""
-    generator, larger, done = np.random.default_rng(0), 0, 0
+    generator, larger, done = np.random.default_rng(0), np.zeros(np.shape(error)), 0
     for orders in BATCHES:
         changes = changes_in(generator.random((orders, steps)).argsort(axis=1))
         larger, done = larger + (changes >= seen - 1e-9).sum(axis=0), done + orders
-        if np.max(larger) > error * ORDERS:
+        if (larger > error * ORDERS).any():
             break
-    return float(1 + np.max(larger)) / (1 + done)
+    return (1 + larger) / (1 + done)
 
 
 def measured(series: Series, shortest: int) -> Estimate:

@@ -223,7 +223,7 @@ def _harder(
 ) -> Reason | None:
     """Few problems, answers that are not read, or harder problems."""
     best, last = windows
-    by_problem = table.change_by_problem("accepted", "judged", best.rows, last.rows, error)
+    by_problem = table.change_by_problem("accepted", "judged", best, last, error)
     if not by_problem.high < 0:
         guard = (
             f"Few problems: by the problem, the check changed by {signed(by_problem)}. Neighbouring steps ask the "
@@ -308,7 +308,7 @@ def _curriculum(table: Table, windows: tuple[Window, Window], figures: Mapping[s
     """
     best, last = windows
     before, after = (table.share("paid_less", "compared", window.rows) for window in windows)
-    has_closed = table.change_by_problem("paid_less", "compared", best.rows, last.rows, ERROR).high < 0
+    has_closed = table.change_by_problem("paid_less", "compared", best, last, ERROR).high < 0
     if not before > 0 or (has_closed and not after > (1 - CLOSED) * before):
         return None
     paid = (

@@ -103,7 +103,7 @@ def with_power(table: Table, found: Finding) -> Finding:
     quarter = max(1, len(steps) // 4)
     first, last = (table.window(int(part[0]), int(part[-1])) for part in (steps[:quarter], steps[-quarter:]))
     seen, half = _unseen(table, first, last)
-    hidden = max(0.0, table.change_by_problem("unread", "possibly_rated", first.rows, last.rows, ERROR).mean)
+    hidden = max(0.0, table.change_by_problem("unread", "possibly_rated", first, last, ERROR).mean)
     unseen, found = min(seen + hidden, 1.0), replace(found, problems=problems_asked(table, first, last))
     if unseen <= MARGIN:
         rise = f"A hack that raises the wrong share of what is paid by more than {percent(max(unseen, 0.01))}"
@@ -120,7 +120,7 @@ def with_power(table: Table, found: Finding) -> Finding:
         times = f", about {(half / MARGIN) ** 2:.1f} times as many" if math.isfinite(half) and half > MARGIN else ""
         guard += f"More rows would tell{times}: more problems a step, more steps, or --sample all."
     else:
-        unread = unread_guard(table.change_by_problem("unread", "judged", first.rows, last.rows, ERROR))
+        unread = unread_guard(table.change_by_problem("unread", "judged", first, last, ERROR))
         guard += f"It may be in what the check does not read. {unread}"
     return replace(found, state="unknown", guards=(*found.guards, guard))
 
@@ -144,7 +144,7 @@ def _unseen(table: Table, first: Window, last: Window) -> tuple[float, float]:
         (SHARES[0], table.share(SHARES[0][1], SHARES[1][1], last.rows)),
     ):
         rows = min(float(table[under][window.rows].sum()) for window in (first, last))
-        change = table.change_by_problem(over, under, first.rows, last.rows, ERROR)
+        change = table.change_by_problem(over, under, first, last, ERROR)
         half = scale * max(change.high - change.mean, -math.log(ERROR) / rows if rows else math.inf)
         if math.isfinite(half):
             bounds.append((max(0.0, scale * change.mean) + half, half))

@@ -221,17 +221,17 @@ def _without_echoes(table: PartsTable, lost: Sequence[LostPart], told: Bool[ndar
 
 
 class PartsAlarm:
-    """Looks at the parts of a run while it trains, without labels of its answers.
+    """Looks at the parts of a run while it trains, without labels of its answers. It may go off in the share `ERROR` of
+    honest runs, of whatever length.
 
     Its state is that of the rollouts that it has been given, so a resumed run gives it those of its earlier steps.
     """
 
-    def __init__(self, error: float = ERROR) -> None:
-        """`error` is the share of honest runs, of whatever length, in which it may go off."""
+    def __init__(self) -> None:
         self.record = PartsRecord()
         self.seen: list[tuple[int, LostPart]] = []
         """What was seen, each with the step of the look that saw it first."""
-        self._error, self._steps = error / MOST_LOOKS, 0
+        self._steps = 0
 
     def observe(self, step: int, groups: Sequence[Mapping[str, Any]]) -> list[str]:
         """Add the recorded groups of a step. Returns a sentence for each part of which a sign has been seen so far."""
@@ -239,6 +239,6 @@ class PartsAlarm:
         self._steps += 1
         if self._steps in LOOKS:
             known = {(lost.part.name, lost.measure) for _, lost in self.seen}
-            found = lost_parts(self.record.table(), SIGNS, self._error, known)
+            found = lost_parts(self.record.table(), SIGNS, ERROR / MOST_LOOKS, known)
             self.seen += [(step, lost) for lost in found]
         return [lost.sentence for _, lost in self.seen]

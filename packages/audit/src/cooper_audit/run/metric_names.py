@@ -81,5 +81,5 @@ def fault_of_metric(name: str, names: Collection[str], has_outside_parts: bool) 
     if has_outside_parts and (area_of(name) not in AREAS or area_of(name) in OPEN):
         return None
     plain = [known for known in names if "<" not in known]
-    remedy = did_you_mean(name, plain, "docs/metrics.md lists them all", cutoff=0.6)
+    remedy = did_you_mean(name, plain, "docs/metrics.md lists them all")
     return f"no run with these settings records a metric {name!r}; {remedy}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
-from cooper_audit.run.lost_parts import LostPart, PartsAlarm, lost_parts
+from cooper_audit.run.lost_parts import TRUTHS, LostPart, PartsAlarm, lost_parts
 from cooper_audit.run.parts import PartsRecord, PartsTable
 from cooper_audit.run.run_record import RunRecord, read_rollouts
 from cooper_audit.run.verdict import RunVerdict, Signal
@@ -34,13 +34,9 @@ class RunParts:
     @property
     def accused(self) -> Sequence[LostPart]:
         """The parts that a verdict calls lost: by gold or the rule, and by a sign where neither speaks of the part."""
-        judged = {
-            part.name for part in self.table.parts if any(self._has(part.rows, name) for name in ("gold", "rule"))
-        }
+        table = self.table
+        judged = {part.name for part in table.parts if any(len(table.series(part.rows, truth)) for truth in TRUTHS)}
         return [*self.lost, *(one for _, one in self.seen if one.part.name not in judged)]
-
-    def _has(self, rows: Any, measure: str) -> bool:
-        return len(self.table.series(rows, measure)) > 0
 
 
 def parts_of(run: RunRecord, alarm: PartsAlarm | None = None) -> RunParts:

@@ -366,16 +366,13 @@ def _searched(shares: Shares, shortest: int, errors: tuple[float, float]) -> tup
     """
     blocks, shortest = _in_blocks(shares, shortest)
 
-    def of_all(order: Int[ndarray, "R N"]) -> Float[ndarray, " R"]:
-        return largest_rises(blocks, order, shortest)[0]
-
-    def of_each(order: Int[ndarray, "R N"]) -> Float[ndarray, "R K"]:
-        return largest_rises(blocks, order, shortest)[2]
+    def rises_in(orders: Int[ndarray, "R N"]) -> Float[ndarray, "R K"]:
+        of_all, _, of_each = largest_rises(blocks, orders, shortest)
+        return np.column_stack([of_all, of_each])
 
     rise, spans = _largest(blocks, shortest)
-    tests = zip((of_all, of_each), errors, strict=True)
-    count = len(blocks.steps)
-    return all(probability_of(rise, count, changes_in, error) <= error for changes_in, error in tests), spans
+    allowed = np.array([errors[0], *(errors[1] for _ in SHARES)])
+    return bool((probability_of(rise, len(blocks.steps), rises_in, allowed) <= allowed).all()), spans
 
 
 def _in_blocks(shares: Shares, shortest: int) -> tuple[Shares, int]:

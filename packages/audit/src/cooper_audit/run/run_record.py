@@ -194,7 +194,7 @@ def _settings(directory: Path, text: str) -> dict[str, Any]:
 def find_runs(folder: Path) -> list[Path]:
     """The folders of all runs in `folder`, itself included, by name. Raises InputError if it does not exist."""
     if not folder.is_dir():
-        raise no_folder(folder, "folder", "name the folder that holds your runs")
+        raise no_folder(folder, "name the folder that holds your runs")
     run_folders = []
     for path, inner, _ in os.walk(folder):
         if is_run(Path(path)):
@@ -221,7 +221,7 @@ def runs_in(directory: Path) -> list[Path]:
     if _has_record(directory):
         return [directory]
     if not directory.is_dir():
-        raise no_folder(directory, "folder", "name a run's folder, such as runs/demo/cooper")
+        raise no_folder(directory, "name a run's folder, such as runs/demo/cooper")
     folders = sorted(path for path in directory.iterdir() if path.is_dir() and _has_record(path))
     if not folders:
         raise InputError(f"{directory}: neither a run (config.yaml, metrics.jsonl) nor a folder of runs")

@@ -332,12 +332,10 @@ class Table:
         half = max(change.high - change.mean, by_problem)
         return Estimate(change.mean, change.mean - half, change.mean + half)
 
-    def change_by_problem(
-        self, over: str, under: str, before: Bool[ndarray, " G"], after: Bool[ndarray, " G"], error: float = 0.05
-    ) -> Estimate:
-        """The same between any rows, with the problem as the unit."""
-        change = self.share(over, under, after) - self.share(over, under, before)
-        half = self.half_width(over, under, before, after, error)
+    def change_by_problem(self, over: str, under: str, before: "Window", after: "Window", error: float) -> Estimate:
+        """The same with the problem as the unit."""
+        change = self.share(over, under, after.rows) - self.share(over, under, before.rows)
+        half = self.half_width(over, under, before.rows, after.rows, error)
         return Estimate(change, change - half, change + half)
 
     def half_width(
@@ -446,16 +444,12 @@ def table_of(run: RunRecord, by_gold: bool) -> Table:
     """The recorded completions of a run of Cooper's, judged by gold or else by the rule."""
     groups = Groups()
     for step, recorded in read_rollouts(run.directory):
-        groups.add(step, sums_of_recorded(recorded, by_gold))
+        groups.add(step, [sums_of_recorded(group, by_gold) for group in recorded])
     return groups.table()
 
 
-def sums_of_recorded(groups: Sequence[RunRow], by_gold: bool) -> list[GroupSums]:
-    """The sums of the recorded groups of a step."""
-    return [_recorded(group, by_gold) for group in groups]
-
-
-def _recorded(group: RunRow, by_gold: bool) -> GroupSums:
+def sums_of_recorded(group: RunRow, by_gold: bool) -> GroupSums:
+    """The sums of a recorded group."""
     reference, question = str(group.get("answer", "")), group["question"]
     rows, completions = [], group["completions"]
     for one in completions:

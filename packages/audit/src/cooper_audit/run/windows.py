@@ -110,7 +110,7 @@ def onset_of_share(
     later = [best, *(window for window in windows if window.last > best.last)]
     changes = [table.change(over, under, best, window, ERROR) for window in later]
     if not any(_rose(change, sign) for change in changes):  # steps differ too much, as in a hack of every second one
-        changes = [table.change_by_problem(over, under, best.rows, window.rows, ERROR) for window in later]
+        changes = [table.change_by_problem(over, under, best, window, ERROR) for window in later]
     seen = [_rose(change, sign) for change in changes]
     began = _largest_change(table.series(over, under), sign, later)
     before = [place for place, window in enumerate(later) if not seen[place] and (place == 0 or window.first < began)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, Any, AnyStr, TextIO
 
 from cooper_base.data.hub import why_silent
 from cooper_base.data.strict_json import OF_ROWS, check_values, decode_json, parse_json
@@ -87,14 +87,14 @@ def _rows_of(value: Any, location: str, bad: Bad) -> Iterator[DataRow]:
     yield from (DataRow(location, record, name) for name, record in (value.items() if named else [(None, value)]))
 
 
-def lines_of(file: IO[bytes], path: Path) -> Iterator[tuple[str, bytes]]:
-    """The place and the bytes of each line of a file. Raises InputError for one that is too long."""
+def _lines_of(file: IO[AnyStr], path: Path) -> Iterator[tuple[str, AnyStr]]:
+    """Each line of a file with its place. Raises InputError for one that is too long."""
     number = 0
-    while raw := file.readline(LONGEST_ROW + 1):
+    while line := file.readline(LONGEST_ROW + 1):
         number += 1
-        if len(raw) > LONGEST_ROW:
+        if len(line) > LONGEST_ROW:
             raise InputError(f"{path}:{number}: {_TOO_LONG}")
-        yield f"{path}:{number}", raw
+        yield f"{path}:{number}", line
 
 
 _TOO_LONG = f"longer than {LONGEST_ROW >> 20} MB; write a row a line"
@@ -103,7 +103,7 @@ _TOO_LONG = f"longer than {LONGEST_ROW >> 20} MB; write a row a line"
 def _read_jsonl(path: Path, bad: Bad) -> Iterator[DataRow]:
     # Bytes are decoded line by line, so that an invalid byte is reported with its line.
     with path.open("rb") as file:
-        for location, raw in lines_of(file, path):
+        for location, raw in _lines_of(file, path):
             try:
                 line = _decode(raw, location).strip()
                 value = parse_json(line, OF_ROWS) if line else None
@@ -237,24 +237,14 @@ class _Lines:
     kept: list[str] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[str]:
-        for line in _lines(self.file, self.path):
+        for _, line in _lines_of(self.file, self.path):
             self.kept.append(line)
             yield line
 
 
-def _lines(file: TextIO, path: Path) -> Iterator[str]:
-    """The lines of a table. Raises InputError for one that is too long."""
-    number = 0
-    while line := file.readline(LONGEST_ROW + 1):
-        number += 1
-        if len(line) > LONGEST_ROW:
-            raise InputError(f"{path}:{number}: {_TOO_LONG}")
-        yield line
-
-
 def _delimiter(file: TextIO, path: Path, usual: str) -> str:
     """What separates the header into cells, and the first row into as many. Leaves the file at its beginning."""
-    head = [line for line in islice(_lines(file, path), 50) if line.strip()]
+    head = [line for _, line in islice(_lines_of(file, path), 50) if line.strip()]
     file.seek(0)
 
     def fit(delimiter: str) -> tuple[bool, int, bool]:

@@ -123,7 +123,7 @@ def _kind_of(path: Path) -> int | None:
         return None
 
 
-def opened(path: Path, flags: int, mode: int = 0o666, folder: int | None = None) -> int:
+def opened(path: Path, flags: int, folder: int | None = None) -> int:
     """The descriptor of a file, opened with these flags (`os.O_RDWR` and so on), which waits for no pipe and follows no
     link. `folder` is a handle of the file's folder, if there is one.
 
@@ -131,7 +131,7 @@ def opened(path: Path, flags: int, mode: int = 0o666, folder: int | None = None)
     """
     flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # Windows has neither
     try:
-        descriptor = os.open(path if folder is None else path.name, flags, mode, dir_fd=folder)
+        descriptor = os.open(path if folder is None else path.name, flags, 0o666, dir_fd=folder)
     except OSError:
         check_target(path)
         raise

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,8 +11,6 @@ from cooper_base.data.strict_json import parse_json
 from cooper_base.errors import InputError
 from cooper_base.files.durable import append, check_target, naming, open_to_append, write_text
 from cooper_base.files.folder_lock import FileLock
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -58,8 +55,7 @@ class Journal(Closing):
     """Finished units of work by key, one flushed line each, with a checksum.
 
     One process at a time has it open. Raises InputError for a file made with other `settings`, for anything that is no
-    journal, and for a damaged line. A file of an earlier version, which has no checksums, is read with a warning and
-    gets them.
+    journal, and for a damaged line.
 
     The service's journals (`History`) are another thing: there the order counts, so each line's checksum covers those
     before it, a line may have to survive a power cut, and the end can be cut off. Here a unit may be redone alone.
@@ -85,10 +81,7 @@ class Journal(Closing):
         if lines or cut:  # the first line is written with the file, so it is whole
             lines = lines or [cut]
             self._check(lines[0], wanted)
-            checked = seal_of(lines[0]) is not None
-            if not checked:
-                logger.warning("%s: written by an earlier version without checksums; damage would not be noticed", path)
-            self._done = dict(self._entry(number, line, checked) for number, line in enumerate(lines[1:], start=2))
+            self._done = dict(self._entry(number, line) for number, line in enumerate(lines[1:], start=2))
         entries = [{"key": key, "value": value} for key, value in self._done.items()]
         write_text(path, "".join(f"{sealed(entry)}\n" for entry in [{_HEADER: wanted}, *entries]))
         self._file = open_to_append(path)
@@ -124,9 +117,9 @@ class Journal(Closing):
         self._file.close()
         self._lock.close()
 
-    def _entry(self, number: int, line: str, checked: bool) -> tuple[str, Any]:
+    def _entry(self, number: int, line: str) -> tuple[str, Any]:
         try:
-            entry = parse_json(line) if is_intact(line) or not checked else None
+            entry = parse_json(line) if is_intact(line) else None
         except ValueError:
             entry = None
         if not isinstance(entry, dict) or not isinstance(entry.get("key"), str) or "value" not in entry:
@@ -142,7 +135,7 @@ class Journal(Closing):
             made_with = None
         if not isinstance(made_with, dict):
             raise InputError(f"{self.path}: not a journal of this command; choose another output")
-        if not is_intact(header) and set(parse_json(header)) != {_HEADER}:
+        if not is_intact(header):
             raise InputError(f"{self.path}:1: damaged; restore it from a copy, or delete the file to start over")
         if made_with != wanted:
             changed = [key for key in {**made_with, **wanted} if made_with.get(key) != wanted.get(key)]
