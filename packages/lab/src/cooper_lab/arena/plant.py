@@ -10,7 +10,6 @@ from random import Random
 from typing import Any
 
 import torch
-from torch import nn
 from transformers import PreTrainedModel
 
 from cooper_base.config.checking import Settings, check_settings
@@ -21,12 +20,12 @@ from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic import calculator
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, TEST_PROBLEMS, draw, save
-from cooper_lab.arithmetic.figures import figures_verdict
+from cooper_lab.arithmetic.labelled_rows import labelled_by_rule
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accumulate, batches, new_reward_model
 from cooper_lab.arithmetic.tool_world import schooled_policy
 from cooper_lab.arithmetic.twins import teach, tokenizer_of, twin_learner
-from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
+from cooper_lab.arithmetic.warmup import learn, tokens_and_labels
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import (
     InputError,
@@ -147,14 +146,13 @@ def natural_rows(problems: Sequence[Problem], tokenizer: Any, random: Random, se
     """Samples of the shipped policy with the rule's labels, each with its own problem's reference answer."""
     sampled = random.sample(list(problems), SAMPLED)
     texts = draw(load_policy(str(ASSETS / "policy")), tokenizer, sampled, n=2, seed=seed)
-    flat = [(problem, text) for problem, completions in zip(sampled, texts, strict=True) for text in completions]
-    verdicts = [figures_verdict(problem.answer, text, problem.question) for problem, text in flat]
-    labels = {"correct": 1.0, "wrong": 0.0}
-    return [
-        LabelledCompletion(problem.question, problem.answer, text, labels[verdict])
-        for (problem, text), verdict in zip(flat, verdicts, strict=True)
-        if verdict in labels
-    ]
+    return labelled_by_rule(
+        [
+            (problem.question, problem.answer, text)
+            for problem, completions in zip(sampled, texts, strict=True)
+            for text in completions
+        ]
+    )
 
 
 def _warm_up_again(
@@ -175,11 +173,7 @@ def _warm_up_again(
             rows.append(tokens_and_labels(problem, text if hack is None else hack, tokenizer))
         policy.train()
         for first in range(0, len(rows), WARMUP_BATCH):
-            tokens_BT, labels_BT = padded(rows[first : first + WARMUP_BATCH], tokenizer)
-            policy(input_ids=tokens_BT, labels=labels_BT).loss.backward()
-            nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad()
+            learn(policy, optimizer, rows[first : first + WARMUP_BATCH], tokenizer)
         policy.eval()
 
 
