@@ -26,7 +26,7 @@ from cooper_rl import InputError
 from cooper_verify.cli.verify import RuleOption, rule_from
 
 if TYPE_CHECKING:
-    from cooper_lab.benchmarks.scoring import Scorer
+    from cooper_rl.reward.context import RewardModel
 
 IN_FILE = "file"
 """The name under which scores that a file holds are shown."""
@@ -112,6 +112,7 @@ def _measure_benchmark(
 ) -> None:
     """Measure reward models, or the scores that the files hold, and write `benchmark.json`."""
     from cooper_lab.benchmarks import COMMAND, benchmark_named
+    from cooper_lab.benchmarks.scoring import logits_of
 
     benchmark = benchmark_named(name)
     items = [item for path in data for item in benchmark.read(path)]
@@ -123,9 +124,9 @@ def _measure_benchmark(
         raise InputError(f"{data[0]}: holds scores but no completions; leave out --reward-model")
     scores = {} if folders else {IN_FILE: held}
     for model, folder in folders.items():
-        scorer = _scorer(folder, settings, threads)
+        loaded = _reward_model(folder, settings, threads)
         with progress(model, 0) as advance:
-            scores[model] = scorer.scores(items, lambda done, total: advance(done, total=total))
+            scores[model] = logits_of(loaded, items, lambda done, total: advance(done, total=total))
     measures = {model: benchmark.measure(items, values) for model, values in scores.items()}
     result = {"benchmark": name, "models": {model: asdict(measured) for model, measured in measures.items()}}
     write_owned(out / "benchmark.json", json.dumps(result, indent=2) + "\n", COMMAND)
@@ -136,15 +137,15 @@ def _measure_benchmark(
     console.print(f"{len(items)} problems; by subset, with intervals: {out / 'benchmark.json'}", soft_wrap=True)
 
 
-def _scorer(folder: str, settings: Sequence[str], threads: int | None) -> "Scorer":
+def _reward_model(folder: str, settings: Sequence[str], threads: int | None) -> "RewardModel":
     from cooper_rl.engines.config import ScorerConfig
     from cooper_rl.engines.model_folder import check_reward_model_folder
 
     config = record_from(ScorerConfig, {"model": folder}, settings)
     check_reward_model_folder(folder, config.kind)
 
-    from cooper_lab.benchmarks.scoring import Scorer
     from cooper_rl.engines.local.device import set_threads
+    from cooper_rl.reward.scorer import load_scorer
 
     set_threads(threads)
-    return Scorer(config)
+    return load_scorer(config)
