@@ -72,7 +72,7 @@ def bench_methods(
 
     from cooper_lab.benchmarks.bench import bench, read_bench
     from cooper_lab.benchmarks.bench_report import HTML, MARKDOWN, markdown, write_bench
-    from cooper_lab.benchmarks.verifybench import beside_published, file_of
+    from cooper_lab.benchmarks.verifybench import file_of
     from cooper_rl.adapters.graders.reward_model import RewardModelGrader
     from cooper_rl.engines.config import ScorerConfig
     from cooper_rl.engines.local.device import set_threads
@@ -86,9 +86,8 @@ def bench_methods(
     folders = named_models(reward_model or [], taken=["judge", *methods])
     for name, folder in folders.items():
         methods[name] = RewardModelGrader(record_from(ScorerConfig, {"model": folder}, settings), threads)
-    kinds = {name: "rule" if name == "rule" else "reward_model" for name in methods}
     if judge is not None:
-        methods["judge"], kinds["judge"] = open_grader(str(judge)), "judge"
+        methods["judge"] = open_grader(str(judge))
     if not methods:
         raise InputError("nothing to measure; leave out --no-rule, or give --reward-model or --judge")
     with OwnedFolder(out, COMMAND):
@@ -98,9 +97,8 @@ def bench_methods(
         finally:
             for method in methods.values():
                 method.close()
-        published = beside_published(paths, result, kinds)
-        write_bench(result, out, published)
-    console.print(Markdown(markdown(result, published)))
+        write_bench(result, out)
+    console.print(Markdown(markdown(result)))
     say(f"page: {out / HTML}\ntable: {out / MARKDOWN}")
     if folders:
         first = shlex.quote(next(iter(folders.values())))
