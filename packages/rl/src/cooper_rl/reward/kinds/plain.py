@@ -52,21 +52,6 @@ class RewardModelReward(RewardConfig):
         return Scores(rewards, context.model_parts)
 
 
-@REWARDS.register
-class EnvironmentReward(RewardConfig):
-    """What the environment's `get_reward()` returned, as it is. There is no opinion where it returned nothing."""
-
-    needs_reference: ClassVar[bool] = False
-    reads_environment: ClassVar[bool] = True
-    kind: Literal["environment"] = "environment"
-
-    def score(self, context: StepContext) -> Scores:
-        """Any finite numbers or NaN, with the part `environment` (the reward)."""
-        rewards = [answer.reward for group in context.groups for answer in group.answers]
-        paid = context.ragged([math.nan if reward is None else reward for reward in rewards])
-        return Scores(paid, {"environment": paid})
-
-
 class WeightedSum:
     """The sum of rewards, each times its weight. The parts and metrics of all rewards are kept.
 
