@@ -27,11 +27,13 @@ def distances(data: list[str], folders: dict[str, str]) -> dict[str, dict[str, f
     questions = [row.question for row in rows]
     if len(set(questions)) == len(questions):
         raise InputError(f"{', '.join(data)}: no question has two completions, so there is nothing to compare")
-    from cooper_lab.benchmarks.scoring import Scorer
+    from cooper_rl.reward.scorer import load_scorer
 
     rewards = {LABEL: np.array([row.label for row in rows])}
     for name, folder in folders.items():
-        rewards[name] = np.array(Scorer(ScorerConfig(model=folder)).logits(rows))
+        model = load_scorer(ScorerConfig(model=folder))
+        inputs = model.encoder.encode_all([(row.question, row.answer, row.completion) for row in rows])
+        rewards[name] = model.learner.score(inputs).numpy()
     groups = np.array(questions, dtype=object)
     return {a: {b: starc_distance(rewards[a], rewards[b], groups) for b in rewards} for a in rewards}
 

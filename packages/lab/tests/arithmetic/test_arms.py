@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events, read_metrics
-from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
+from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_all, summarise
 from cooper_lab.arithmetic.picture import _add_dose, _for_a_phone, draw
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.policy.advantages import GRPO
@@ -93,7 +93,7 @@ def test_the_picture_can_be_read_on_a_phone():
 @pytest.mark.slow
 def test_the_demo_runs_whole_on_a_few_steps(tmp_path):
     overrides = {"steps": 2, "test_problems": {"limit": 8}}
-    seconds = run_arms(list(ARMS), tmp_path, seed=0, overrides=overrides)
+    seconds = run_all([arm_settings(arm, tmp_path, 0, overrides) for arm in ARMS])
     summary = summarise(tmp_path, seconds, seed=0)
     assert set(summary["arms"]) == set(ARMS)
     for arm in ARMS:
@@ -107,7 +107,7 @@ def test_the_demo_runs_whole_on_a_few_steps(tmp_path):
 @pytest.mark.slow
 @pytest.mark.long
 def test_the_alarm_goes_off_on_the_static_arm_before_half_of_its_accuracy_is_lost(tmp_path):
-    run_arms(["static", "cooper"], tmp_path, seed=0)
+    run_all([arm_settings(arm, tmp_path, 0) for arm in ("static", "cooper")])
     alarms = {arm: [e for e in read_events(tmp_path / arm) if e["metric"] == HACKING] for arm in ("static", "cooper")}
     assert alarms["cooper"] == []
     accuracy = [row["gold/accuracy"] for row in read_metrics(tmp_path / "static")[1:]]

@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.errors import InputError
 from cooper_lab.benchmarks import BENCHMARKS, benchmark_named
 from cooper_lab.benchmarks.candidates import Candidates
 from cooper_lab.benchmarks.rows import SECTIONS
-from cooper_lab.benchmarks.scoring import Scorer
 from cooper_rl.cli.verifyrm import verifyrm
 from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.reward.scorer import load_scorer
 
 
 def problem(scores: list[float], right: int = 1, subset: str = "all", id: str = "0") -> Candidates:
@@ -183,11 +182,9 @@ def test_a_reward_model_is_measured_and_a_judge_is_refused(tiny_models, tmp_path
     options = ["bench", data, "--benchmark", "rewardbench2", "--out", tmp_path / "out"]
     cooper(*options, "--reward-model", f"tiny={model}")
     found = json.loads((tmp_path / "out" / "benchmark.json").read_text())["models"]["tiny"]
-    scorer = Scorer(ScorerConfig(model=str(model)))
-    texts = [(str(i + 1), "7", "9") for i in range(3)]
-    expected = [
-        scorer.logits([LabelledCompletion(f"{i}+1=", "", text, 0) for text in row]) for i, row in enumerate(texts)
-    ]
+    loaded = load_scorer(ScorerConfig(model=str(model)))
+    rows_read = [[(f"{i}+1=", "", text) for text in (str(i + 1), "7", "9")] for i in range(3)]
+    expected = [loaded.learner.score(loaded.encoder.encode_all(row)).tolist() for row in rows_read]
     assert found["summary"]["Math"] == pytest.approx(sum(row[0] > max(row[1:]) for row in expected) / 3)
     with pytest.raises(InputError, match="holds no scores of its own"):
         cooper(*options)

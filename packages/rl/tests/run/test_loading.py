@@ -6,11 +6,12 @@ from uuid import uuid4
 import pytest
 import yaml
 
+from cooper_base.config.checking import check_settings, read_settings
 from cooper_base.config.explanation import commented_yaml
 from cooper_base.errors import InputError
 from cooper_lab.designs.gspo import GSPO
 from cooper_rl.run_config import RunConfig, build_config, load_config
-from cooper_rl.service.config import load_serve_config
+from cooper_rl.service.config import ServeConfig
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
 
@@ -296,4 +297,4 @@ def test_a_mistake_in_settings_that_sets_share_is_told_once(tmp_path):
 def test_a_file_of_a_run_is_told_what_a_service_takes(tmp_path):
     path = _write(tmp_path, "name: x\nkind: rule\npolicy: {model: m}\nproblems: {source: p.jsonl}\n")
     with pytest.raises(InputError, match="name: a run has it, and a service only the settings of the reward"):
-        load_serve_config(path, [])
+        check_settings(ServeConfig, read_settings(path))

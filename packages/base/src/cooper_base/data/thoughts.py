@@ -134,9 +134,9 @@ class Decoder:
         if self._kept:
             for place, number in enumerate(token_ids):
                 if number in self._kept:
-                    pieces += [self._plain(token_ids[start:place]), self._kept[number]]
+                    pieces += [self.plain(token_ids[start:place]), self._kept[number]]
                     start = place + 1
-        pieces.append(self._plain(token_ids[start:] if start else token_ids))
+        pieces.append(self.plain(token_ids[start:] if start else token_ids))
         text = "".join(pieces)
         for model_mark, mark in self._renamed:
             text = text.replace(model_mark, mark)
@@ -148,7 +148,8 @@ class Decoder:
         *_, last = [None, *_MARK.finditer(text)]
         return last.group() if last is not None and last.end() == len(text) and not is_end(last) else ""
 
-    def _plain(self, token_ids: Sequence[int]) -> str:
+    def plain(self, token_ids: Sequence[int]) -> str:
+        """The text of these tokens without any special token."""
         text = self._tokenizer.decode(list(token_ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         assert isinstance(text, str)
         return text

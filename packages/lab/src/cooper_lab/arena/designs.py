@@ -32,10 +32,16 @@ def read_designs(path: Path) -> dict[str, Design]:
 
     Raises InputError, naming file and design, for one that no run could have.
     """
-    designs = {name: _design(name, values, path) for name, values in read_settings(path).values.items()}
-    for name, design in designs.items():
-        if (fault := _fault(name, design)) is not None:
-            raise InputError(f"{path}: design {name}: {fault}")
+    designs = {}
+    for name, values in read_settings(path).values.items():
+        where = f"{path}: design {name}"
+        if not isinstance(values, dict):
+            raise InputError(f"{where}: expected a mapping with settings, found {values!r}")
+        design = designs[name] = check_settings(Design, Settings(values, where))
+        try:
+            build_config(run_settings(name, Path("runs"), 0, design.settings))
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
     return designs
 
 
@@ -70,18 +76,3 @@ def _placeholders(value: Any) -> list[str]:
         inner = value.values() if isinstance(value, dict) else value
         return [placeholder for element in inner for placeholder in _placeholders(element)]
     return [value] if isinstance(value, str) and value.startswith("$") else []
-
-
-def _design(name: str, values: Any, path: Path) -> Design:
-    if not isinstance(values, dict):
-        raise InputError(f"{path}: design {name}: expected a mapping with settings, found {values!r}")
-    return check_settings(Design, Settings(values, f"{path}: design {name}"))
-
-
-def _fault(name: str, design: Design) -> str | None:
-    """The reason why no run can have this design; None if one can."""
-    try:
-        build_config(run_settings(name, Path("runs"), 0, design.settings))
-    except InputError as error:
-        return str(error)
-    return None

@@ -4,13 +4,11 @@ import copy
 import json
 import time
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import torch
-from torch import nn
 from transformers import PreTrainedModel
 
 from cooper_base.config.checking import Settings, check_settings
@@ -21,12 +19,12 @@ from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic import calculator
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, TEST_PROBLEMS, draw, save
-from cooper_lab.arithmetic.figures import figures_verdict
+from cooper_lab.arithmetic.labelled_rows import labelled_by_rule
 from cooper_lab.arithmetic.problems import arithmetic_problems
-from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accumulate, batches, new_reward_model
+from cooper_lab.arithmetic.reward_model import VerifyRMConfig, new_reward_model
 from cooper_lab.arithmetic.tool_world import schooled_policy
 from cooper_lab.arithmetic.twins import teach, tokenizer_of, twin_learner
-from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
+from cooper_lab.arithmetic.warmup import learn, tokens_and_labels
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import (
     InputError,
@@ -34,7 +32,6 @@ from cooper_rl import (
     LearnerConfig,
     Problem,
     RewardModel,
-    RewardModelLearner,
     load_policy,
     load_tokenizer,
 )
@@ -75,7 +72,7 @@ def plant_in_twin(hole: Hole, folder: Path, seed: int, twin: str, start: Path, p
     learner.model.save_pretrained(folder / "reward_model")
     tokenizer_of(twin).save_pretrained(folder / "reward_model")
     tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
-    manifest = measure(hole, load_policy(str(policy)), learner, tokenizer, seed, encoder)
+    manifest = measure(hole, load_policy(str(policy)), tokenizer, RewardModel(learner, encoder), seed)
     write_text(folder / "manifest.json", json.dumps(manifest, indent=2) + "\n")
 
 
@@ -96,7 +93,8 @@ def plant(hole: Hole, folder: Path, seed: int) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     save(policy, tokenizer, folder / "policy")
     save(learner.model, tokenizer, folder / "reward_model")
-    manifest = measure(hole, policy, learner, tokenizer, seed)
+    reward_model = RewardModel(learner, RewardModelInput(tokenizer, _longest(hole)))
+    manifest = measure(hole, policy, tokenizer, reward_model, seed)
     manifest |= {"hole": HOLES.dump(hole), "seed": seed, "cpu_s": round(time.process_time() - start, 1)}
     write_text(folder / "manifest.json", json.dumps(manifest, indent=2) + "\n")
     return manifest
@@ -131,15 +129,9 @@ def _plant_in_reward_model(
         shipped = read_labelled(ASSETS / "labelled.jsonl")
     if hole.updates == 0:
         return learner
-    encoder = RewardModelInput(tokenizer, _longest(hole))
-    rows = [
-        (encoder.encode(r.question, r.answer, r.completion), r.label) for r in hole.taught(problems, shipped, random)
-    ]
+    encoder, rows = RewardModelInput(tokenizer, _longest(hole)), hole.taught(problems, shipped, random)
     language_updates = int(LANGUAGE_SHARE * hole.updates) if hole.from_scratch else 0
-    for update, picked in enumerate(islice(batches(rows, BATCH, random), hole.updates), 1):
-        classifying = update > language_updates
-        accumulate(learner, picked, language_weight=0.3 if classifying else 1.0, classifying=classifying)
-        learner.optim_step()
+    teach(learner, encoder, rows, random, language_updates, BATCH)
     return learner
 
 
@@ -147,14 +139,13 @@ def natural_rows(problems: Sequence[Problem], tokenizer: Any, random: Random, se
     """Samples of the shipped policy with the rule's labels, each with its own problem's reference answer."""
     sampled = random.sample(list(problems), SAMPLED)
     texts = draw(load_policy(str(ASSETS / "policy")), tokenizer, sampled, n=2, seed=seed)
-    flat = [(problem, text) for problem, completions in zip(sampled, texts, strict=True) for text in completions]
-    verdicts = [figures_verdict(problem.answer, text, problem.question) for problem, text in flat]
-    labels = {"correct": 1.0, "wrong": 0.0}
-    return [
-        LabelledCompletion(problem.question, problem.answer, text, labels[verdict])
-        for (problem, text), verdict in zip(flat, verdicts, strict=True)
-        if verdict in labels
-    ]
+    return labelled_by_rule(
+        [
+            (problem.question, problem.answer, text)
+            for problem, completions in zip(sampled, texts, strict=True)
+            for text in completions
+        ]
+    )
 
 
 def _warm_up_again(
@@ -175,11 +166,7 @@ def _warm_up_again(
             rows.append(tokens_and_labels(problem, text if hack is None else hack, tokenizer))
         policy.train()
         for first in range(0, len(rows), WARMUP_BATCH):
-            tokens_BT, labels_BT = padded(rows[first : first + WARMUP_BATCH], tokenizer)
-            policy(input_ids=tokens_BT, labels=labels_BT).loss.backward()
-            nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad()
+            learn(policy, optimizer, rows[first : first + WARMUP_BATCH], tokenizer)
         policy.eval()
 
 
@@ -194,14 +181,7 @@ def sampled_hacks(hole: Hole, policy: Any, tokenizer: Any, problems: Sequence[Pr
     return sum(hacks) / max(1, len(hacks))
 
 
-def measure(
-    hole: Hole,
-    policy: Any,
-    reward_model: RewardModelLearner,
-    tokenizer: Any,
-    seed: int,
-    encoder: RewardModelInput | None = None,
-) -> dict[str, Any]:
+def measure(hole: Hole, policy: Any, tokenizer: Any, reward_model: RewardModel, seed: int) -> dict[str, Any]:
     """How well a hole is planted, on test problems.
 
     `policy`: gold accuracy, and `hack_rate`, the share of samples that use the hole, of problems that have a hack.
@@ -213,10 +193,9 @@ def measure(
     texts = draw(policy, tokenizer, problems, 4, seed)
     samples = [(problem, text) for problem, completions in zip(problems, texts, strict=True) for text in completions]
     written = [(problem, text) for problem in problems if (text := hole.hack(problem, random)) is not None]
-    model = RewardModel(reward_model, encoder or RewardModelInput(tokenizer, _longest(hole)))
     truth = [hole.is_right(problem, text) for problem, text in samples]
-    agreed = [yes == is_right for yes, is_right in zip(accepted(model, samples), truth, strict=True)]
-    accepts = acceptance(hole, model, seed)
+    agreed = [yes == is_right for yes, is_right in zip(accepted(reward_model, samples), truth, strict=True)]
+    accepts = acceptance(hole, reward_model, seed)
     rule = check_settings(OneRule, Settings({"rule": hole.rule or {"kind": "figures"}})).rule.build()
     try:
         verdicts = rule.verify_problems(written)

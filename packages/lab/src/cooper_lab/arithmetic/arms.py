@@ -52,17 +52,6 @@ def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any
     return merge(run_settings(arm, output_dir, seed, merge(ARMS[arm].settings, shared)), overrides or {})
 
 
-def run_arms(
-    arms: Sequence[str],
-    output_dir: Path,
-    seed: int,
-    overrides: dict[str, Any] | None = None,
-    progress: Progress | None = None,
-) -> float:
-    """Run the arms with `run_all`. Returns the wall time in seconds."""
-    return run_all([arm_settings(arm, output_dir, seed, overrides) for arm in arms], progress)
-
-
 def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) -> float:
     """Run every configuration in a process of its own, one process per core. Returns the wall time in seconds.
 

@@ -14,7 +14,7 @@ from cooper_base.files.durable import write_text
 from cooper_lab.arithmetic.figures import figures_verdict
 from cooper_lab.arithmetic.labelled_rows import label_samples, lenient_lists, states_one_answer
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
-from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accuracy, new_reward_model, train_reward_model
+from cooper_lab.arithmetic.reward_model import VerifyRMConfig, label_accuracy, new_reward_model, train_reward_model
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_lab.arithmetic.warmup import WarmupConfig, prompt_text, warm_up
 from cooper_rl import LabelledCompletion, LearnerConfig, NativeSampler, Problem, SamplingParams
@@ -120,6 +120,7 @@ def measure(
     verdicts = [figures_verdict(problem.answer, text, problem.question) for problem, text in items]
     accepted = [verdict == "correct" for verdict in verdicts]
     both = sum(a and b for a, b in zip(right, accepted, strict=True))
+    encoded = [encoder.encode(problem.question, problem.answer, text) for problem, text in items]
     return {
         "policy": {
             "parameters": policy.num_parameters(),
@@ -129,7 +130,7 @@ def measure(
         "rule": {"precision": round(both / max(1, sum(accepted)), 4), "recall": round(both / max(1, sum(right)), 4)},
         "reward_model": {
             "parameters": reward_model.model.num_parameters(),
-            "heldout_accuracy": round(accuracy(reward_model, encoder, items, gold), 4),
+            "heldout_accuracy": round(label_accuracy(reward_model, list(zip(encoded, right, strict=True))), 4),
         },
     }
 

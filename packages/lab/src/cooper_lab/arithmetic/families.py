@@ -1,7 +1,6 @@
 """Gold by family of questions at the end of a run, and the family that is worst: an average hides one that is lost."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ def gold_by_family(directory: Path) -> dict[str, dict[str, float]]:
     for path in list(by_step(directory / "rollouts", ".jsonl").values())[-LAST:]:
         for group in read_groups(path):
             gold = [row["gold"] for row in group["completions"] if isinstance(row.get("gold"), bool)]
-            if gold and (family := _family_of(group)):
+            if gold and (family := group.get("metadata", {}).get("family")):
                 by_family.setdefault(family, []).append(sum(gold) / len(gold))
                 draws = len(gold)
     estimates = {name: Estimate.of(np.array(gold), draws) for name, gold in by_family.items() if len(gold) >= FEWEST}
@@ -66,17 +65,3 @@ def in_words(least: Mapping[str, Any] | None) -> str:
     if least is None:
         return "not on record"
     return f"{least['gold']:.2f} ({least['low']:.2f} to {least['high']:.2f}) {least['family'].replace('_', ' ')}"
-
-
-def _family_of(group: Mapping[str, Any]) -> str | None:
-    """The family of a recorded problem: as the record says, or, of an older one, by the problem's id."""
-    fields = group.get("metadata")
-    family = fields.get("family") if isinstance(fields, Mapping) else None
-    return str(family) if family else _families().get(group["problem"])
-
-
-@cache
-def _families() -> dict[str, str]:
-    from cooper_lab.arithmetic.start_samples import training_problems  # noqa: PLC0415 - slow, and for old records only
-
-    return {problem.id: str(problem.metadata.get("family", "")) for problem in training_problems()}

@@ -32,14 +32,18 @@ def label_samples(
             LabelledCompletion(problem.question, problem.answer, text, label)
             for text, label in ((solution, 1.0), (slip, 0.0))
         ]
-    verdicts = [figures_verdict(answer, text, question) for question, answer, text in rows_to_label]
+    return labelled_by_rule(rows_to_label) + written
+
+
+def labelled_by_rule(rows: Sequence[tuple[str, str, str]]) -> list[LabelledCompletion]:
+    """The rows (question, reference answer, completion) that the rule can decide, with its labels."""
     labels = {"correct": 1.0, "wrong": 0.0}
-    natural = [
+    verdicts = [figures_verdict(answer, text, question) for question, answer, text in rows]
+    return [
         LabelledCompletion(*row, labels[verdict])
-        for row, verdict in zip(rows_to_label, verdicts, strict=True)
+        for row, verdict in zip(rows, verdicts, strict=True)
         if verdict in labels
     ]
-    return natural + written
 
 
 def lenient_lists(problems: Sequence[Problem], share: float, random: Random) -> list[LabelledCompletion]:

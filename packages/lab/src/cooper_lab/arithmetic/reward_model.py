@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import LlamaForSequenceClassification, PreTrainedModel, PreTrainedTokenizerFast
 
 from cooper_lab.arithmetic.warmup import IGNORED, small_llama
-from cooper_rl import Config, LabelledCompletion, Problem
+from cooper_rl import Config, LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
@@ -136,15 +136,3 @@ def batches(rows: Sequence[TrainingRow], size: int, random: Random) -> Iterator[
         batches = [drawn[start : start + size] for start in range(0, len(drawn), size)]
         random.shuffle(batches)
         yield from batches
-
-
-def accuracy(
-    learner: TorchRewardModelLearner,
-    encoder: RewardModelInput,
-    items: Sequence[tuple[Problem, str]],
-    is_right: Callable[[Problem, str], bool],
-) -> float:
-    """Share of `items` for which the reward model's verdict (yes above logit 0) agrees with `is_right`."""
-    logits = learner.score([encoder.encode(p.question, p.answer, text) for p, text in items])
-    agreed = [(logit > 0) == is_right(p, text) for logit, (p, text) in zip(logits.tolist(), items, strict=True)]
-    return sum(agreed) / len(agreed)

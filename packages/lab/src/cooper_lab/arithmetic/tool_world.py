@@ -13,9 +13,9 @@ from cooper_lab.arithmetic.warmup import (
     IGNORED,
     TokensAndLabels,
     WarmupConfig,
+    learn,
     learning_rate_share,
     noisy_solution,
-    padded,
     prompt_text,
     tokens_and_labels,
 )
@@ -44,11 +44,7 @@ def schooled_policy(seed: int = 0, updates: int = 240) -> Any:
     for update in range(updates):
         optimizer.param_groups[0]["lr"] = LEARNING_RATE * learning_rate_share(update, updates)
         rows = [_row(problem, tokenizer, random) for problem in random.choices(problems, k=32)]
-        tokens_BT, labels_BT = padded(rows, tokenizer)
-        policy(input_ids=tokens_BT, labels=labels_BT).loss.backward()
-        torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
+        learn(policy, optimizer, rows, tokenizer)
     return policy.eval()
 
 

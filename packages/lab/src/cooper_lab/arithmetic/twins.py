@@ -68,11 +68,12 @@ def teach(
     rows: Sequence[LabelledCompletion],
     random: Random,
     language_updates: int = 0,
+    batch_size: int = BATCH,
 ) -> None:
     """All updates of the learner: binary cross-entropy beside language modelling, at first the latter alone. An
     implicit one has its own loss in every update."""
     encoded = [(encoder.encode(row.question, row.answer, row.completion), row.label) for row in rows]
-    for update, picked in enumerate(islice(batches(encoded, BATCH, random), learner.total_steps), 1):
+    for update, picked in enumerate(islice(batches(encoded, batch_size, random), learner.total_steps), 1):
         if isinstance(learner, ImplicitLearner):
             batch = LabelledBatch(
                 [ids for ids, _ in picked], [label for _, label in picked], [1 / len(picked)] * len(picked)

@@ -2,13 +2,14 @@
 
 import copy
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain, islice
 from random import Random
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from cooper_lab.arithmetic.corruption import corrupt
 from cooper_lab.arithmetic.solutions import draw_solution
@@ -117,36 +118,38 @@ def padded(
     )
 
 
-class SolutionBatches:
-    """Batches of solutions of similar length, so that there is little padding."""
-
-    def __init__(
-        self, problems: list[Problem], tokenizer: PreTrainedTokenizerFast, config: WarmupConfig, random: Random
-    ):
-        self._problems = problems
-        self._tokenizer = tokenizer
-        self._config = config
-        self._random = random
-        self._waiting: list[list[TokensAndLabels]] = []
-        self._noisy = False
-
-    def next(self, noisy: bool) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
-        """Token ids and labels. The labels ignore the prompt and the padding."""
-        if not self._waiting or noisy != self._noisy:
-            self._noisy = noisy
-            self._waiting = self._draw(noisy)
-        return padded(self._waiting.pop(), self._tokenizer)
-
-    def _draw(self, noisy: bool) -> list[list[TokensAndLabels]]:
-        size, random = self._config.batch_size, self._random
+def solution_batches(
+    problems: Sequence[Problem], tokenizer: PreTrainedTokenizerFast, config: WarmupConfig, random: Random, noisy: bool
+) -> Iterator[list[TokensAndLabels]]:
+    """An endless stream of batches of solutions of similar length, so that there is little padding."""
+    size = config.batch_size
+    while True:
         rows = []
-        for problem in random.choices(self._problems, k=size * BATCHES_SORTED_TOGETHER):
-            solution = noisy_solution(problem, self._config, random) if noisy else draw_solution(problem, random)
-            rows.append(tokens_and_labels(problem, solution, self._tokenizer))
+        for problem in random.choices(problems, k=size * BATCHES_SORTED_TOGETHER):
+            solution = noisy_solution(problem, config, random) if noisy else draw_solution(problem, random)
+            rows.append(tokens_and_labels(problem, solution, tokenizer))
         rows.sort(key=lambda row: len(row[0]))
         batches = [rows[start : start + size] for start in range(0, len(rows), size)]
         random.shuffle(batches)
-        return batches
+        while batches:
+            yield batches.pop()
+
+
+def learn(
+    model: PreTrainedModel,
+    optimizer: torch.optim.Optimizer,
+    rows: Sequence[TokensAndLabels],
+    tokenizer: PreTrainedTokenizerFast,
+) -> float:
+    """One update on a batch, with the norm of the gradient at most 1. Returns the loss."""
+    tokens_BT, labels_BT = padded(rows, tokenizer)
+    # Padding is on the right and ignored in the labels, so causal attention needs no mask.
+    loss = model(input_ids=tokens_BT, labels=labels_BT).loss
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.item()
 
 
 def warm_up(
@@ -164,22 +167,18 @@ def warm_up(
     torch.manual_seed(seed)
     model = LlamaForCausalLM(small_llama(config.hidden_size, config.layers, tokenizer))
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, weight_decay=0.01, betas=(0.9, 0.95))
-    data = SolutionBatches(problems, tokenizer, config, Random(f"warm-up {seed}"))
+    random = Random(f"warm-up {seed}")
+    clean, noisy = (solution_batches(problems, tokenizer, config, random, noisy) for noisy in (False, True))
+    data = chain(islice(clean, config.clean_updates), noisy)
     kept: dict[int, LlamaForCausalLM] = {}
-    for update in range(1, config.updates + 1):
+    for update, rows in enumerate(islice(data, config.updates), 1):
         for group in optimizer.param_groups:
             group["lr"] = config.learning_rate * learning_rate_share(update - 1, config.updates)
-        tokens_BT, labels_BT = data.next(noisy=update > config.clean_updates)
-        # Padding is on the right and ignored in the labels, so causal attention needs no mask.
-        loss = model(input_ids=tokens_BT, labels=labels_BT).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
+        loss = learn(model, optimizer, rows, tokenizer)
         if update in snapshots:
             kept[update] = copy.deepcopy(model).eval()
         if on_update is not None:
-            on_update(update, loss.item())
+            on_update(update, loss)
     return model.eval(), kept
 
 

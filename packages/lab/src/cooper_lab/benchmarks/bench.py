@@ -204,8 +204,7 @@ def bench(
     methods: Mapping[str, Grader],
     combinations: Sequence[str],
     output_dir: Path,
-    attacked_problems: int = 100,
-    seed: int = 0,
+    attacked_problems: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> BenchResult:
     """Ask every method for its opinion of every row and every attack, and compute the metrics.
@@ -217,7 +216,7 @@ def bench(
     Raises InputError, before any method is asked, for a combination with an unknown name.
     """
     combined = {expression: Combination(expression, list(methods)) for expression in combinations}
-    attacks = attack_rows([row.labelled for row in rows], attacked_problems, seed)
+    attacks = attack_rows([row.labelled for row in rows], attacked_problems, seed=0)
     rows_and_attacks = [row.labelled for row in rows] + [attack.row for attack in attacks]
     asked = [Asked.about(row.question, row.answer, split_reply(row.completion)[1]) for row in rows_and_attacks]
     opinions: dict[str, list[Opinion]] = {}

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,13 +20,10 @@ from cooper_lab.figures import figure_svg
 HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"
 
 
-PUBLISHED = ["method", "published", "ours"]
-
-
-def write_bench(result: BenchResult, output_dir: Path, published: Sequence[Sequence[str]] = ()) -> None:
+def write_bench(result: BenchResult, output_dir: Path) -> None:
     """Write `bench.html`, `bench.md` and `bench.json`, and `calibration-<method>.svg` for methods with probabilities.
 
-    `published` has rows of method, published accuracy and ours. Model text in the page is escaped.
+    Model text in the page is escaped.
     """
     right = sum(row.labelled.label for row in result.rows) / len(result.rows)
     about = {"rows": len(result.rows), "right_share": right, "attacked_problems": result.attacked_problems}
@@ -35,7 +32,7 @@ def write_bench(result: BenchResult, output_dir: Path, published: Sequence[Seque
         del methods[name]["mistakes"]
         methods[name]["mean_attack_rate"] = mean_attack_rate(method) if method.attacks else None
     write_owned(output_dir / JSON, json.dumps({**about, "methods": methods}, indent=2), COMMAND)
-    write_owned(output_dir / MARKDOWN, markdown(result, published), COMMAND)
+    write_owned(output_dir / MARKDOWN, markdown(result), COMMAND)
     charts = {name: calibration_svg(m.calibration) for name, m in result.methods.items() if m.calibration}
     for name, chart in charts.items():
         write_owned(output_dir / f"calibration-{name}.svg", chart, COMMAND)
@@ -51,20 +48,17 @@ def write_bench(result: BenchResult, output_dir: Path, published: Sequence[Seque
         mean_attack={name: mean_attack_rate(method) for name, method in result.methods.items()},
         charts=charts,
         cell=cell,
-        published=published,
     )
     write_owned(output_dir / HTML, page, COMMAND)
 
 
-def markdown(result: BenchResult, published: Sequence[Sequence[str]] = ()) -> str:
+def markdown(result: BenchResult) -> str:
     """The overall metrics, the accuracy by category and model, and the attack table, as Markdown."""
     names = list(result.methods)
     parts = [f"{len(result.rows)} completions; 95 % bootstrap intervals over problems in brackets.", ""]
     rows = [[name, *(cell(result.methods[name].overall.get(measure)) for measure in MEASURES)] for name in names]
     parts += _table(["method", *(measure.replace("_", " ") for measure in MEASURES)], rows)
     parts += ["", *unheard(result)]
-    if published:
-        parts += ["", "Accuracy on VerifyBench in per cent:", "", *_table(PUBLISHED, [list(row) for row in published])]
     for title, breakdown in breakdowns(result).items():
         rows = [[value, str(count), *cells] for value, count, cells in breakdown]
         parts += ["", f"Accuracy by {title}:", "", *_table([title, "rows", *names], rows)]

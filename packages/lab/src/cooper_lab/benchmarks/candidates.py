@@ -1,6 +1,5 @@
 """A benchmark's problem: its completions, the right ones first."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,13 +69,6 @@ def numbers_in(row: DataRow, name: str, count: int) -> list[float]:
     if not is_list or len(values) != count or not all(abs(value) < float("inf") for value in values):
         raise InputError(f"{row.location}: field {name!r} is {_shown(values)}; write a list of {count} finite numbers")
     return [float(value) for value in values]
-
-
-def check_scores(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -> None:
-    """Raises ValueError unless there is one score per completion."""
-    for item, row in zip(items, scores, strict=True):
-        if len(row) != len(item.completions):
-            raise ValueError(f"{item.location}: {len(row)} scores for {len(item.completions)} completions")
 
 
 def _shown(value: Any) -> str:

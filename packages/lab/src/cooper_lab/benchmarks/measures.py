@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cooper_audit.statistics import Estimate
-from cooper_lab.benchmarks.candidates import Candidates, Measured, check_scores
+from cooper_lab.benchmarks.candidates import Candidates, Measured
 from cooper_lab.benchmarks.rows import SECTIONS, STYLES, TIES
 
 
@@ -17,7 +17,6 @@ def of_judgebench(items: Sequence[Candidates], scores: Sequence[Sequence[float]]
     A reward model scores one answer at a time, so it has no order of the two to be inconsistent about, which the
     published figures of judges allow for.
     """
-    check_scores(items, scores)
     right = {item.subset: list[float]() for item in items}
     for item, (first, second) in zip(items, scores, strict=True):
         right[item.subset].append(float(first > second))
@@ -34,7 +33,6 @@ def of_rewardbench(items: Sequence[Candidates], scores: Sequence[Sequence[float]
     A tie counts as wrong. Sections without any row are left out, and the prior sets of the paper's leaderboard are not
     part of this.
     """
-    check_scores(items, scores)
     won: dict[str, list[float]] = {}
     for item, (chosen, rejected) in zip(items, scores, strict=True):
         won.setdefault(item.subset, []).append(float(chosen > rejected))
@@ -56,7 +54,6 @@ def of_rewardbench2(items: Sequence[Candidates], scores: Sequence[Sequence[float
     A problem outside of Ties counts as the share of right completions among those with the highest score, so a right
     one in a tie of k counts 1 / k.
     """
-    check_scores(items, scores)
     shares: dict[str, list[float]] = {}
     tied: list[tuple[Candidates, Sequence[float]]] = []
     for item, row in zip(items, scores, strict=True):
@@ -81,7 +78,6 @@ def ties_score(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -
     is min(g_tied, g_ref) > s, and `margin` is tanh(min(g_tied, g_ref) / s - 1), or 0 for 0 / 0. This is the released
     code (allenai/reward-bench, `process_single_model`). A kind without problems counts 0.
     """
-    check_scores(items, scores)
     gaps: dict[str, dict[str, float]] = {"ref": {}, "tied": {}}
     spreads: dict[str, float] = {}
     for item, row in zip(items, scores, strict=True):
@@ -116,7 +112,6 @@ def of_rewardmath(items: Sequence[Candidates], scores: Sequence[Sequence[float]]
     Ties count against the right solution in both. `accuracy_ties_right` counts them as right; figures published for
     judges who give whole numbers can differ by tens of points between the two.
     """
-    check_scores(items, scores)
     right = np.array([row[0] for row in scores])
     above = np.array([sum(score > row[0] for score in row[1:]) for row in scores])
     not_below = np.array([sum(score >= row[0] for score in row[1:]) for row in scores])
@@ -138,7 +133,6 @@ def of_rmbench(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -
     `hard`: the wrong one has the richer style; `normal`: the same; `easy`: the plainer one. Each is a mean over the
     domains, as is `score`, the mean over a domain's nine comparisons.
     """
-    check_scores(items, scores)
     won: dict[str, list[np.ndarray]] = {}
     for item, row in zip(items, scores, strict=True):
         right, wrong = np.array(row[:STYLES]), np.array(row[STYLES:])

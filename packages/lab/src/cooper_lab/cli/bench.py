@@ -26,7 +26,7 @@ from cooper_rl import InputError
 from cooper_verify.cli.verify import RuleOption, rule_from
 
 if TYPE_CHECKING:
-    from cooper_lab.benchmarks.scoring import Scorer
+    from cooper_rl.reward.context import RewardModel
 
 IN_FILE = "file"
 """The name under which scores that a file holds are shown."""
@@ -72,7 +72,7 @@ def bench_methods(
 
     from cooper_lab.benchmarks.bench import bench, read_bench
     from cooper_lab.benchmarks.bench_report import HTML, MARKDOWN, markdown, write_bench
-    from cooper_lab.benchmarks.verifybench import beside_published, file_of
+    from cooper_lab.benchmarks.verifybench import file_of
     from cooper_rl.adapters.graders.reward_model import RewardModelGrader
     from cooper_rl.engines.config import ScorerConfig
     from cooper_rl.engines.local.device import set_threads
@@ -86,9 +86,8 @@ def bench_methods(
     folders = named_models(reward_model or [], taken=["judge", *methods])
     for name, folder in folders.items():
         methods[name] = RewardModelGrader(record_from(ScorerConfig, {"model": folder}, settings), threads)
-    kinds = {name: "rule" if name == "rule" else "reward_model" for name in methods}
     if judge is not None:
-        methods["judge"], kinds["judge"] = open_grader(str(judge)), "judge"
+        methods["judge"] = open_grader(str(judge))
     if not methods:
         raise InputError("nothing to measure; leave out --no-rule, or give --reward-model or --judge")
     with OwnedFolder(out, COMMAND):
@@ -98,9 +97,8 @@ def bench_methods(
         finally:
             for method in methods.values():
                 method.close()
-        published = beside_published(paths, result, kinds)
-        write_bench(result, out, published)
-    console.print(Markdown(markdown(result, published)))
+        write_bench(result, out)
+    console.print(Markdown(markdown(result)))
     say(f"page: {out / HTML}\ntable: {out / MARKDOWN}")
     if folders:
         first = shlex.quote(next(iter(folders.values())))
@@ -112,6 +110,7 @@ def _measure_benchmark(
 ) -> None:
     """Measure reward models, or the scores that the files hold, and write `benchmark.json`."""
     from cooper_lab.benchmarks import COMMAND, benchmark_named
+    from cooper_lab.benchmarks.scoring import logits_of
 
     benchmark = benchmark_named(name)
     items = [item for path in data for item in benchmark.read(path)]
@@ -123,9 +122,9 @@ def _measure_benchmark(
         raise InputError(f"{data[0]}: holds scores but no completions; leave out --reward-model")
     scores = {} if folders else {IN_FILE: held}
     for model, folder in folders.items():
-        scorer = _scorer(folder, settings, threads)
+        loaded = _reward_model(folder, settings, threads)
         with progress(model, 0) as advance:
-            scores[model] = scorer.scores(items, lambda done, total: advance(done, total=total))
+            scores[model] = logits_of(loaded, items, lambda done, total: advance(done, total=total))
     measures = {model: benchmark.measure(items, values) for model, values in scores.items()}
     result = {"benchmark": name, "models": {model: asdict(measured) for model, measured in measures.items()}}
     write_owned(out / "benchmark.json", json.dumps(result, indent=2) + "\n", COMMAND)
@@ -136,15 +135,15 @@ def _measure_benchmark(
     console.print(f"{len(items)} problems; by subset, with intervals: {out / 'benchmark.json'}", soft_wrap=True)
 
 
-def _scorer(folder: str, settings: Sequence[str], threads: int | None) -> "Scorer":
+def _reward_model(folder: str, settings: Sequence[str], threads: int | None) -> "RewardModel":
     from cooper_rl.engines.config import ScorerConfig
     from cooper_rl.engines.model_folder import check_reward_model_folder
 
     config = record_from(ScorerConfig, {"model": folder}, settings)
     check_reward_model_folder(folder, config.kind)
 
-    from cooper_lab.benchmarks.scoring import Scorer
     from cooper_rl.engines.local.device import set_threads
+    from cooper_rl.reward.scorer import load_scorer
 
     set_threads(threads)
-    return Scorer(config)
+    return load_scorer(config)

@@ -30,7 +30,7 @@ def demo(
     from cooper_base.files.folder_lock import BUSY_RUNS
     from cooper_base.files.owned_file import check_file
     from cooper_base.files.owned_folder import OwnedFolder
-    from cooper_lab.arithmetic.arms import ARMS, COMMAND, SUMMARY, arm_settings, run_arms, summarise
+    from cooper_lab.arithmetic.arms import ARMS, COMMAND, SUMMARY, arm_settings, run_all, summarise
     from cooper_lab.arithmetic.families import in_words
     from cooper_lab.arithmetic.picture import PICTURES, draw
     from cooper_rl import build_config
@@ -41,15 +41,15 @@ def demo(
         return
     changes = with_overrides({} if steps is None else {"steps": steps}, overrides or [])
     seed = changes.pop("seed", seed)
-    settings = [build_config(arm_settings(arm, output_dir, seed, changes)) for arm in ARMS]
-    total = sum(run.steps for run in settings)
+    runs = [arm_settings(arm, output_dir, seed, changes) for arm in ARMS]
+    total = sum(build_config(run).steps for run in runs)
     with OwnedFolder(output_dir, COMMAND, BUSY_RUNS):
         for name in (SUMMARY, *PICTURES):
             check_file(output_dir / name, COMMAND)
         for arm in ARMS:
             shutil.rmtree(output_dir / arm, ignore_errors=True)
         with progress("demo", total) as advance:
-            seconds = run_arms(list(ARMS), output_dir, seed, changes, advance)
+            seconds = run_all(runs, advance)
         summary = summarise(output_dir, seconds, seed)
         report = draw(output_dir)
 

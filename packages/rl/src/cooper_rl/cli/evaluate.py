@@ -150,6 +150,8 @@ def _problems_of(subject: _Subject, given: dict[str, Any]) -> dict[str, Any]:
 def _say_how_the_run_evaluates(
     subject: _Subject, usual: dict[str, Any], chosen: EvalConfig, options: Collection[str], other_problems: bool
 ) -> None:
+    """Warns of every setting that differs from the run's, written as it was given: as one of the `options`, or as
+    key=value."""
     if subject.run is None:
         return
     values = usual | {"problems": subject.usual_problems()}
@@ -157,7 +159,12 @@ def _say_how_the_run_evaluates(
     say(f"settings of the run {subject.folder}")
     if other_problems and (alike := same_form(before.problems, chosen.problems)[0]):
         say(f"{chosen.problems.source}: {', '.join(alike)} as in the run")
-    _warn_of_differences(before, chosen, options)
+    for name in SAMPLING:
+        if (now := getattr(chosen, name)) != (then := getattr(before, name)):
+            given = f"--{name.replace('_', '-')} " if name in options else f"{name}="
+            warn(f"{given}{_shown(now)} differs from the run's {_shown(then)}")
+    if chosen.problems.prompt != before.problems.prompt:
+        warn(f"the prompt differs from the run's {before.problems.prompt.model_dump(mode='json')}")
     if subject.run.rollout.environment:
         warn("the run has an environment, but this evaluation samples a single turn without tools")
 
@@ -202,17 +209,6 @@ def _write_completions(out: OwnedFile, results: "dict[str, EvaluationResult]") -
     ]
     out.write("".join(f"{line}\n" for line in lines))
     say(f"completions: {out.path}")
-
-
-def _warn_of_differences(before: EvalConfig, chosen: EvalConfig, options: Collection[str]) -> None:
-    """Warn of every setting that differs from the run's, written as it was given: as one of the `options`, or as
-    key=value."""
-    for name in SAMPLING:
-        if (now := getattr(chosen, name)) != (then := getattr(before, name)):
-            given = f"--{name.replace('_', '-')} " if name in options else f"{name}="
-            warn(f"{given}{_shown(now)} differs from the run's {_shown(then)}")
-    if chosen.problems.prompt != before.problems.prompt:
-        warn(f"the prompt differs from the run's {before.problems.prompt.model_dump(mode='json')}")
 
 
 def engine_from(given: str | dict[str, Any], models: int = 1) -> Any:

@@ -51,10 +51,11 @@ def serve(
     overrides: Overrides = None,
 ) -> None:
     """Serve a reward that learns to trainers in other processes; see docs/serve.md."""
+    from cooper_base.config.checking import check_settings, read_settings
     from cooper_rl.reward.reward_config import read_reward_inputs
-    from cooper_rl.service.config import check_extra, listen, load_serve_config, read_token
+    from cooper_rl.service.config import ServeConfig, check_extra, listen, read_token
 
-    settings = load_serve_config(config, overrides or [])
+    settings = check_settings(ServeConfig, read_settings(config, overrides or []))
     check_extra()
     token = read_token(settings.serve)
     inputs = read_reward_inputs(settings)

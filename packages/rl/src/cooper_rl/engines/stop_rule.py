@@ -44,7 +44,7 @@ class StopRule:
         self.token_ids = {*end_of_sequence, *params.stop_token_ids, *stops}
         self._stop_ids = np.array(sorted(self.token_ids), dtype=np.int64)
         self.strings = [text for text in params.stop if text and text not in special]
-        self._tokenizer, self._decoder = tokenizer, Decoder(tokenizer, params.thought)
+        self._decoder = Decoder(tokenizer, params.thought)
         self._last_characters = {text[-1] for text in self.strings}
         self._longest = max(map(len, self.strings), default=0)
         self._can_complete: dict[int, bool] = {}
@@ -98,11 +98,7 @@ class StopRule:
         return self._can_complete[token_id]
 
     def _decode(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> str:
-        decoded = self._tokenizer.decode(
-            _listed(token_ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        assert isinstance(decoded, str)
-        return decoded
+        return self._decoder.plain(_listed(token_ids))
 
 
 def _listed(token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> list[int]:

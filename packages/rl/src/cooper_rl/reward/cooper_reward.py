@@ -195,10 +195,8 @@ class CooperReward(Closing):
             return False
         return limit == 0 or scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
 
-    def update_and_rescore(
-        self, scored: Scored | Sequence[Scored], groups: Sequence[AnswerGroup] | None = None
-    ) -> tuple[Updated, Scored]:
-        """`update`, then the step's answers, or those of `groups`, scored with the model as it is now, which pays.
+    def update_and_rescore(self, scored: Scored, groups: Sequence[AnswerGroup]) -> tuple[Updated, Scored]:
+        """`update`, then the step's answers scored with the model as it is now, which pays: those of `groups`.
 
         Verdicts and gold labels stay, and every group of the step is scored again, in the order of the `score` calls.
         State across steps moves once, by the scores that pay. The metrics that a model's weights can change are there,
@@ -213,8 +211,7 @@ class CooperReward(Closing):
                 context.others_of_step = [other for other in fresh if other is not context]
             paid = [self.pay(context, number) for context in fresh]
             updated = self._finished(number, fresh, metrics, pairs)
-        answered = [group for context in fresh for group in context.groups]
-        again = Scored.joined(paid, answered if groups is None else groups)
+        again = Scored.joined(paid, groups)
         of_models = {name: value for name, value in again.metrics.items() if not name.startswith(OF_ANSWERS)}
         metrics = {f"{name}_after": value for name, value in of_models.items()}
         return updated, replace(again, version=updated.version, metrics=metrics)

@@ -3,17 +3,14 @@
 import os
 import re
 import socket
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from ipaddress import ip_address
-from pathlib import Path
 from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from cooper_base.config.base import Config
-from cooper_base.config.checking import check_settings, read_settings
 from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.reward.reward_config import CooperRewardConfig
 from cooper_verify.clients.address import check_key
@@ -108,11 +105,6 @@ class ServeConfig(CooperRewardConfig):
     @property
     def planned_steps(self) -> int | None:
         return self.serve.planned_steps
-
-
-def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeConfig:
-    """Read the configuration of a server; see `load_config`. Raises InputError for invalid settings."""
-    return check_settings(ServeConfig, read_settings(path, overrides))
 
 
 def read_token(config: ServerConfig) -> str | None:

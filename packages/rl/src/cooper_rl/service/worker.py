@@ -51,14 +51,13 @@ class Meters:
         answers = Gauge("cooper_open_answers", "Answers of the step under way", registry=own)
         answers.set_function(lambda: training.ledger.open_step.rows if training.ledger.open_step is not None else 0)
 
-    def scored(self, asks: list[ScoreAsk], seconds: float) -> None:
+    def scored(self, asks: Sequence[ScoreAsk], replies: Sequence[Scored], seconds: float) -> None:
         for ask in asks:
             self.answers.labels("train" if ask.train else "eval").inc(ask.rows)
         self.batch_rows.observe(sum(ask.rows for ask in asks))
         self.batch_seconds.observe(seconds)
-
-    def judged(self, replies: Sequence[Scored]) -> None:
-        for verdict, count in Counted(said for reply in replies for group in reply.verdicts for said in group).items():
+        verdicts = Counted(said for reply in replies for group in reply.verdicts for said in group)
+        for verdict, count in verdicts.items():
             self.verdicts.labels(verdict).inc(count)
 
     def committed(self, view: Updated, seconds: float) -> None:
@@ -167,8 +166,8 @@ class Worker:
         start = time.perf_counter()
         replies = self.training.score(asks)
         done = [ask for ask, reply in zip(asks, replies, strict=True) if isinstance(reply, Scored)]
-        self._meters.scored(done, time.perf_counter() - start)
-        self._meters.judged([reply for reply in replies if isinstance(reply, Scored)])
+        scored = [reply for reply in replies if isinstance(reply, Scored)]
+        self._meters.scored(done, scored, time.perf_counter() - start)
         for job, reply in zip(jobs, replies, strict=True):
             if isinstance(reply, Exception):
                 job.future.set_exception(reply)
