@@ -522,6 +522,53 @@ OF_WHAT = [
     ("How much taller is Ann than Bob, in cm?", "Ann is 12 cm taller.", "Ann is 12 cm tall."),
     ("How many cookies are left?", "There are 12 cookies left.", "There were 12 cookies."),
     ("On which floor does she live?", "She lives on the 12th floor.", "She lives above the 12th floor."),
+    ("What is the price in dollars?", "The price is $12.", "The price is Rs. 12."),
+    ("What does it cost in euros?", r"\boxed{€12}", r"\boxed{\$12}"),
+    ("How many cents is that?", "That is 12¢.", "That is $12."),
+    ("What is 3 times 4?", "It is 12.", r"\boxed{12}\%"),
+    ("What is 20% of 60?", "20% of 60 is 12.", "It is 12%."),
+    ("The interest rate is r. Find r.", "r = 12%", "s = 12%"),
+    ("By what percentage did it rise?", "It rose by 12%.", "It rose by $12."),
+    ("By what percentage did the price increase?", "The price increased by 12%.", "The price increased to 12%."),
+    ("How much does Tom earn per week?", "He earns 12 per week.", "He earns 12 per week per person."),
+    ("What is its acceleration?", r"\boxed{12} m/s^2", r"\boxed{12} m/s"),
+    ("What is the molarity?", r"\boxed{12\text{ M}}", r"\boxed{12\text{ mol}}"),
+    ("What is the probability of at least two heads?", "P = 12", "The probability of exactly two heads is 12."),
+    ("Find the sum of the first 20 even numbers.", "The sum is 12.", "The sum of the first 21 even numbers is 12."),
+    ("Find the sum of the terms.", "The sum of the terms is 12.", "The sum of the squares is 12."),
+    ("How many odd numbers are there?", "The number of odd numbers is 12.", "The number of even numbers is 12."),
+    ("What is the probability that no bulb is broken?", "It is 12.", "The probability that a bulb is broken is 12."),
+    ("How many boys are there?", "The number of boys is 12.", "The number of girls is 12."),
+    ("How many boys are there?", "Boys: 12", "Girls: 12"),
+    ("How many students are in the class?", "There are 12 students.", "There are 12 classes."),
+    ("How many dozens of eggs are needed?", "12 dozen eggs", "12 eggs"),
+    ("How many pairs of shoes has she?", "12 pairs", "12 shoes"),
+    ("How many cups of flour are needed?", "12 cups", "12 spoons"),
+    ("How many apples does Tom have now?", "Tom has 12 apples now.", "Tom bought 12."),
+    ("What is the sale price?", "The sale price is 12 dollars.", "You save 12 dollars."),
+    ("What is the sale price?", "The sale price is 12 dollars.", "The 20% discount is 12 dollars."),
+    ("How many passengers got on?", "12 passengers got on.", "12 passengers got off."),
+    ("How many passengers got on?", "12 passengers got on.", "12 passengers stayed on the bus."),
+    ("How many litres are left after the leak?", "12 litres are left.", "12 litres leaked out."),
+    ("How much does the party cost?", "It costs 12 dollars.", "They have 12 dollars left."),
+    ("What is the distance?", "The distance is 12 miles.", "She still has 12 miles to go."),
+    ("In how many years will the father be twice as old?", "in 12 years", "The son will be 12."),
+    ("How many pens does she have left?", "She has 12 pens left.", "Her brother has 12 pens left."),
+    ("A right triangle has a leg of 5. Find the hypotenuse.", "The hypotenuse is 12.", "The shorter leg is 12."),
+    ("What is the total cost, with tax?", "The total cost is 12 dollars.", "The deposit is 12 dollars."),
+    ("How many books does Ann have?", "Ann has 12 books.", "They have 12 books together."),
+    ("How many books do Ann and Tom have together?", "They have 12 books together.", "Ann has 12 books."),
+    ("Wie viele \u00c4pfel hat Peter jetzt?", "Peter hat jetzt 12 \u00c4pfel.", "Peter hatte 12 \u00c4pfel."),
+    ("Wie viele \u00c4pfel hat Peter jetzt?", "Peter hat jetzt 12 \u00c4pfel.", "Anna hat jetzt 12 \u00c4pfel."),
+    ("Quanti anni ha Luca?", "Luca ha 12 anni.", "Luca ha 12 mesi."),
+    ("\u00bfCu\u00e1ntos kil\u00f3metros recorre?", "Recorre 12 km.", "Recorre 12 millas."),
+    ("Combien de litres reste-t-il ?", "Il reste 12 litres.", "Il reste 12 m\u00e8tres."),
+    ("Find the number ABCD with 4 ABCD = DCBA.", r"\boxed{ABCD = 12}", r"\boxed{DCBA = 12}"),
+    ("Find the number AB.", r"\overline{AB} = 12", "BA = 12"),
+    ("Find the length of the segment AB.", "BA = 12", "AC = 12"),
+    ("Find z.", "z = 12", r"\bar{z} = 12"),
+    ("What is the slope of the tangent at x = 3?", "The slope is 12.", "x = 12"),
+    ("What is the bearing of B from A?", "The bearing of B from A is 12.", "The bearing of A from B is 12."),
 ]
 
 
@@ -545,3 +592,23 @@ def test_an_ordinal_is_a_number_where_the_question_asks_for_a_place():
         assert maths_verdict("15th Day", text, question="On which day did he get it?") == "correct"
         assert maths_verdict("15th Day", text.replace("5", "4"), question="On which day did he get it?") != "correct"
     assert maths_verdict("15th Day", r"\boxed{15}", question="How many days did it take?") != "correct"
+
+
+@pytest.mark.parametrize("place", [r"\boxed{%s = 2:3:4}", "%s = 2:3:4", "So %s = 2:3:4."])
+def test_a_ratio_has_the_order_for_which_the_question_asks(place: str):
+    question = "In what ratio do A, B and C share the profit?"
+    paid = [
+        names
+        for names in ("A:B:C", "C:B:A", "B:A:C")
+        if maths_verdict("2:3:4", place % names, question=question) == "correct"
+    ]
+    assert paid == [] or paid == ["A:B:C"]
+    assert maths_verdict("2:3:4", r"\boxed{A:B:C = 2:3:4}", question=question) == "correct"
+
+
+def test_names_of_a_point_are_those_of_the_question():
+    question = "Solve x + y = 5, x - y = 1 for x and y."
+    for text in ("x = 3, y = 2", "y = 2, x = 3", r"\boxed{x = 3, y = 2}"):
+        assert maths_verdict("(3, 2)", text, question=question) == "correct"
+    for text in ("x = 3, z = 2", "y = 3, x = 2"):
+        assert maths_verdict("(3, 2)", text, question=question) != "correct"

@@ -93,6 +93,7 @@ UNCLEAR = [
     *[("No", "The equilibrium is unstable"), ("Yes", "It converges"), ("No", "N"), ("True", "T"), ("Yes", "u(x) = C")],
     *[("March 5, 2024", "March 5"), ("1234567", r"1.23\times 10^6"), ("x_1=1, x_2=2", "x_1=2, x_2=1")],
     *[(r"3\hat{i}+4\hat{j}", r"3\hat{x}+4\hat{y}"), ("B", "B) A and C only")],
+    *[("$1.35", r"\$1\text{ and }35\text{\u00a2}"), ("5 km north", "5000 m north")],
 ]
 
 
@@ -220,3 +221,107 @@ def test_one_value_in_a_sentence_another_script_or_another_base():
     assert [pair for pair in SAME_VALUES if maths_verdict(*pair) != "correct"] == []
     assert [pair for pair in OTHER_VALUES if maths_verdict(*pair) == "correct"] == []
     assert maths_verdict("60", r"\boxed{\frac{\pi}{3}}") == "unparsed"
+
+
+PARTS = ["(a) 12 (b) 14", "a) 12, b) 14", "(a) 12, (b) 14", r"\text{(a) } 12, \text{ (b) } 14"]
+OTHER_PARTS = ["(a) 14 (b) 12", "(b) 12 (a) 14", "a) 14, b) 12", r"\text{(a) } 14, \text{ (b) } 12", "(a) 12"]
+
+
+def test_parts_with_labels_are_compared_by_their_labels():
+    for reference in PARTS[:3]:
+        for place in (r"\boxed{%s}", "%s"):
+            assert [text for text in PARTS if maths_verdict(reference, place % text) != "correct"] == []
+            assert [text for text in OTHER_PARTS if maths_verdict(reference, place % text) == "correct"] == []
+    assert maths_verdict("(a) 12 (b) 14", r"\boxed{(b) 14 (a) 12}") == "correct"
+
+
+def test_a_value_is_the_option_that_it_equals():
+    lines = [r"\text{A)}\ & \frac{1}{3} &", r"\text{B)}\ & 0.75 \\", r"\text{C)}\ & 2x &", r"\text{D)}\ & 5-2"]
+    table = "\n".join(["Which?", r"\begin{align*}", *lines, r"\end{align*}"])
+    for question in ("Which? A) 1/3 B) 0.75 C) 2x D) 5-2", table):
+        for text in ("0.75", r"\boxed{\frac{3}{4}}", "The answer is 3/4.", '{"answer": 0.75}'):
+            assert maths_verdict("B", text, question=question) == "correct"
+        assert maths_verdict("C", r"\boxed{x + x}", question=question) == "correct"
+        for text in (r"\boxed{\frac13}", "The answer is 1/3."):
+            assert maths_verdict("B", text, question=question) == "wrong"
+        for text in ("0.75 or 1/3", "The answer is not 0.75.", "Half of 0.75", r"\boxed{0.75, 2x}", r"\boxed{0.7}"):
+            assert maths_verdict("B", text, question=question) != "correct"
+        assert (
+            maths_verdict("D", r"\boxed{3}", question=question) != "correct"
+        )  # of calculations nobody knows the value
+    assert maths_verdict("B", r"\boxed{0.75}") != "correct"
+
+
+SAID = [
+    (
+        "Which car is faster?",
+        "Car A",
+        ["Car A is faster.", "The faster car is car A."],
+        ["Car A is slower.", "Car A is not faster."],
+    ),
+    (
+        "Who is the tallest: Ann, Ben or Cora?",
+        "Ben",
+        ["Ben is the tallest."],
+        ["Ben is the shortest.", "Ben and Ann are the tallest."],
+    ),
+    (
+        "At what time does the train arrive?",
+        "3:45 PM",
+        ["The train arrives at 3:45 PM."],
+        ["The train leaves at 3:45 PM."],
+    ),
+    (
+        "On what date did the war end?",
+        "May 8, 1945",
+        ["The war ended on May 8, 1945."],
+        ["The war began on May 8, 1945."],
+    ),
+    ("Who beat Ann?", "Ben", [], ["Ann beat Ben.", "Ann was beaten and Ben."]),
+    ("Which animal is not a mammal?", "the shark", [], ["The shark is a mammal."]),
+    (
+        "In which direction does it end up facing?",
+        "north-east",
+        ["It faces north-east.", "northeast"],
+        ["It faces away from north-east."],
+    ),
+    ("Which is larger, and which is smaller?", "Car A", [], ["Car A is smaller."]),
+]
+
+
+@pytest.mark.parametrize(("question", "reference", "right", "others"), SAID)
+def test_a_sentence_may_say_what_is_asked_with_the_words_of_the_question(
+    question: str, reference: str, right: list[str], others: list[str]
+):
+    assert [text for text in right if maths_verdict(reference, text, question=question) != "correct"] == []
+    assert [text for text in others if maths_verdict(reference, text, question=question) == "correct"] == []
+
+
+WRITTEN = [
+    ("1500000", "one and a half million", ["one million and a half", "one and a half billion"]),
+    ("7/3", "2 and 1/3 cups", ["2 and 2/3 cups", "1/3 and 2 cups"]),
+    (r"\neg p \land q", "\u00acp \u2227 q", ["\u00acp \u2228 q", "\u00ac(p \u2227 q)"]),
+    (r"\exists x P(x)", "\u2203x P(x)", ["\u2200x P(x)", "\u00ac\u2203x P(x)"]),
+    ("5 km north", "5 km due north", ["5 km south", "5 m north"]),
+]
+
+
+@pytest.mark.parametrize(("reference", "form", "neighbours"), WRITTEN)
+def test_one_value_in_another_way_of_writing(reference: str, form: str, neighbours: list[str]):
+    assert maths_verdict(reference, rf"\boxed{{{form}}}") == "correct"
+    assert [text for text in neighbours if maths_verdict(reference, rf"\boxed{{{text}}}") == "correct"] == []
+
+
+@pytest.mark.parametrize(
+    "molar", ["0.5 mol/L", r"0.5\text{ mol/L}", r"0.5\ \text{mol}\cdot\text{L}^{-1}", "500 mM", "0.5 M"]
+)
+def test_molar_is_a_concentration_where_the_question_asks_for_one(molar: str):
+    question = "What is the concentration of the solution?"
+    assert maths_verdict("0.5 M", rf"\boxed{{{molar}}}", question=question) == "correct"
+    for other in ("0.5 mol", "5 M", "0.5 mM", "0.5 m", "0.5 L/mol"):
+        assert maths_verdict("0.5 M", rf"\boxed{{{other}}}", question=question) != "correct"
+
+
+def test_a_letter_of_the_formula_again_is_no_unit():
+    assert maths_verdict(r"\frac{g}{3}", r"\boxed{\frac13 g}") == "correct"
+    assert maths_verdict(r"\frac{g}{3}", r"\boxed{\frac{g}{3}\text{ g}}") == "unparsed"

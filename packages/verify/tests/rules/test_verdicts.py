@@ -118,7 +118,10 @@ CASES = {
 }
 
 
-QUESTION = "How many apples, cats, nuts, cups and pears has James, who is out, and what does Derrick make in June?"
+QUESTION = (
+    "How many apples, cats, nuts, cups and pears has James, who is out, what percent is it, and what does Derrick make"
+    " in June?"
+)
 """What the answers speak of."""
 
 

@@ -5,14 +5,14 @@ has a decimal comma where the question is German.
 
 import re
 
-from cooper_verify.rules.asked_rates import names_rate
+from cooper_verify.rules.asked_rates import TIMES_OF_ADVERBS, names_rate
 from cooper_verify.rules.languages import LANGUAGES
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import unit_of
 
 _RATE_AT_END = re.compile(
-    r"(?:\s|\\[,; ])*(?:\\(?:text|mathrm)\s?\{\s?)?(?:\bper\b|\ban?\b|\beach\b|\bevery\b"
-    r"|/(?:\s?\\(?:text|mathrm)\s?\{)?)\s?([a-z]{2,})\s?(\}?)\s*\Z"
+    r"(?:\s|\\[,; ])*(?:\\(?:text|mathrm)\s?\{\s?)?(?:(?:\bper\b|\ban?\b|\beach\b|\bevery\b"
+    r"|/(?:\s?\\(?:text|mathrm)\s?\{)?)\s?(?P<noun>[a-z]{2,})|\b(?P<adverb>[a-z]{3,6}ly))\s?(?P<close>\}?)\s*\Z"
 )
 
 
@@ -22,9 +22,9 @@ def without_asked_rate(text: str, reference: str, asked: str) -> str:
     found = _RATE_AT_END.search(text) if asked else None
     if found is None or any(power < 0 for _, power in unit_of(reference).powers):
         return text
-    if not names_rate(asked, found[1]):
+    if not names_rate(asked, found["noun"] or TIMES_OF_ADVERBS.get(found["adverb"], "")):
         return text
-    closes = "}" if found[2] and "{" not in found.group() else ""
+    closes = "}" if found["close"] and "{" not in found.group() else ""
     return text[: found.start()] + closes
 
 

@@ -12,9 +12,12 @@ from cooper_verify.rules.asked_names import (
     angles_of_value,
     asks_function,
     asks_rank,
+    chains,
     functions_of_value,
+    heads,
     is_only_asked,
     may_be_angle,
+    may_be_head,
     may_be_named,
     may_be_ratio,
     may_be_symbol,
@@ -24,9 +27,10 @@ from cooper_verify.rules.asked_names import (
     ratios,
     symbols_of_value,
 )
-from cooper_verify.rules.asked_numbers import asks_terms, in_figures, numbers_of_things, terms_themselves
+from cooper_verify.rules.asked_numbers import asks_terms, has_numbers, numbers_of_things, terms_themselves
 from cooper_verify.rules.asked_rates import asks_rate, asks_span, rates, spans
 from cooper_verify.rules.asked_units import (
+    asks_for_several,
     joined_names,
     may_be_in,
     may_be_of,
@@ -35,13 +39,17 @@ from cooper_verify.rules.asked_units import (
     measure_said,
     names_said,
     thing_said,
+    things_counted,
 )
+from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_verb
 from cooper_verify.rules.languages import LANGUAGES, words_of
+from cooper_verify.rules.number import any_number
 from cooper_verify.rules.number_words import PARTS
-from cooper_verify.rules.question import ASIDE, WORDS, Question, asked_part, says
-from cooper_verify.rules.units import NO_UNIT, unit_of
-from cooper_verify.rules.word_forms import form_of
+from cooper_verify.rules.question import ASIDE, WORDS, Question, asked_part, places_of, says
+from cooper_verify.rules.unit_table import CURRENCY_SIGNS
+from cooper_verify.rules.units import NO_UNIT, measures, unit_of
+from cooper_verify.rules.word_forms import IRREGULAR, form_of
 
 DEMAND = "\0"
 
@@ -50,7 +58,9 @@ _COMPARATIVE = (
     r"|bigger|larger|smaller|greater|higher|lower|farther|further|wider|narrower|deeper|later|earlier|better|warmer"
     r"|colder|hotter)"
 )
-_DIFFERS = re.compile(rf"\b{_COMPARATIVE}\b(?:[^.;\n]{{0,80}}?\bthan\b|\s*\Z)|(?:^|\s)(?!less|fewer){_COMPARATIVE}\b")
+_DIFFERS = re.compile(
+    rf"\b{_COMPARATIVE}\b(?:[^.;\n]{{0,80}}?\bthan\b|\s*\Z)|(?:^|\s)(?!less|fewer){_COMPARATIVE}\b|\bto go\b"
+)
 _ADDS = re.compile(r"\b(?:another|additional|extra)[\s$({]*\Z")
 _ASKS_DIFFERENCE = re.compile(
     rf"\b{_COMPARATIVE}\b|\bdifferen|\bcompar|\bexceed|\bby (?:how|what)\b|\bincreas|\bdecreas|\bsav"
@@ -65,6 +75,7 @@ _PART_IS = re.compile(
     rf"(?:of\s(?![$\d])[^.,;\d]{{1,60}}\s)?(?:is|are|was|were|equals|=)\b",
     re.IGNORECASE,
 )
+_OF_MADE = re.compile(r"\bof (?:the|their|its) (squares|cubes|reciprocals|roots|logarithms)\b")
 """A part, or what is made from it, whose value is stated: "half of it is 12"."""
 
 _SIGN_OF_ESTIMATE = r"(?:\u2248|\\(?:approx|simeq|sim|cong)(?![A-Za-z])|(?:(?<=\s)|\A)~)"
@@ -81,7 +92,10 @@ _OPPOSITES = [
         (r"loss|los[et]|losing", r"profit|gain|earn|won\b|win|revenue|income|make\b"),
         (r"decreas|declin|reduc|drop|shrink|shrank|fell\b", r"increas|rise|rose\b|grow|grew"),
         (r"behind\b", r"ahead\b"),
-        (r"left\b|remain|unsold|unused", r"sold\b|eaten\b|lost\b|spent\b|used\b|broken\b|gone\b"),
+        (
+            r"left\b|remain|unsold|unused",
+            r"s[eo]ld\b|sell\b|eaten\b|eat\b|los[et]\b|spen[dt]\b|used?\b|broken\b|gone\b|costs?\b|price|pay\b",
+        ),
         (r"below\b", r"above\b"),
         (r"at least", r"none\b|no\b"),
         (r"owes?\b|owing\b", r"(?<!is )owed\b|owed\b(?! by)|(?:have|make|get)\b(?! to)|earn|receive"),
@@ -89,6 +103,8 @@ _OPPOSITES = [
         (r"larger|greater|bigger", r"smaller"),
         (r"longer|longest", r"shorter|shortest"),
         (r"older|oldest", r"younger|youngest"),
+        (r"odd\b", r"even\b"),
+        (r"(?:[gs][eo]t|gets|hop|step)[a-z]*\s+off\b", r"(?:g[eo]t|gets|hop|step)[a-z]*\s+on\b"),
     )
     for one, other in (pair, pair[::-1])
 ]
@@ -98,16 +114,20 @@ _VALUE = "\1"
 _THEN_VALUE = rf"\s(?:away\s)?(?:\w+\s)?[\s$({{*]*{_VALUE}"
 _NEGATES = r"(?:\b(?:no|not|none|never|neither|nor|without)\b|n't\b)"
 _COUNTS_WITHOUT = re.compile(rf"(?i)\b(?:probability|chance|number|fraction|percentage)\b[^.,;]{{0,60}}?{_NEGATES}")
+_COUNTS_WITH = re.compile(r"(?i)\b(?:probability|chance) (?:that (?!this|that\b)|of (?!this|that|it\b|such|the event))")
+_ASKS_WITHOUT = re.compile(r"\b(?:probability|chance)\b[^.,;]{0,60}?(?:\b(?:no|not|none|never|neither|nor)\b|n't\b)")
 _DENIES = re.compile(rf"{_NEGATES}|(?i:\b(?:un|non|in)[a-z]{{3}})")
 _ASKS_WHAT_ONE_HAS = (
     r"\bhow (?:many|much)\b[^.?!]*(?:\b(?:left\b|remain|still ha)|\bdo(?:es)?\b[^.?!]*\bhave\b(?! to\b))"
 )
+_SIZES = [("tall", "high"), ("high", "tall"), ("wide", "wide"), ("deep", "deep"), ("long", "long"), ("thick", "thick")]
+"""Adjectives of a length, each with one that says the same."""
 _OPPOSITES += [
     (re.compile(way), re.compile(asked))
     for way, asked in (
         (
             rf"\b(?:was|were|had|is now){_THEN_VALUE}(?!.*\b(?:left|remain))",
-            r"\bwill\b|\bdo(?:es)?\b[^.?!]*\bhave\b(?! to\b)|\bare\b[^.?!]*\bleft\b",
+            r"\bwill\b|\bdo(?:es)?\b[^.?!]*\bhave\b(?! to\b)|\b(?:is|are)\b[^.?!]*\b(?:left\b|remain)",
         ),
         (
             rf"\b(?:sells?|sold|gives?|gave|eats?|ate|los(?:es?|t)|spends?|spent|uses?|used|donated?){_THEN_VALUE}",
@@ -124,6 +144,27 @@ _OPPOSITES += [
             r"|\bhow much\b(?![^.?!]*\b(?:spend|pay|cost|need))[^.?!]*\b(?:earn|make|receive)\b",
         ),
         (rf"{_VALUE}\D{{0,20}}\b(?:tall|long|old|wide|high|deep|heavy)\b", rf"\bhow much {_COMPARATIVE}\b"),
+        (
+            rf"\b(?:hatten?|avai(?:t|ent)|aveva(?:no)?|ten[ií]an?|tinham?|был[оаи]?){_THEN_VALUE}",
+            r"\b(?:hat|haben|ha|hanno|tienen?|t[eê]m|a-t-(?:ils?|elles?))\b|\bсколько\b(?![^?]*\bбыл)",
+        ),
+        (
+            rf"\b(?:increas|decreas|r[io]se|f[ae]ll|gr[eo]w|drop|reduc|rais|chang)\w* to{_THEN_VALUE}",
+            r"\bpercent(?:age)?\b[^.?!]*\b(?:increas|decreas|rise|fall|grow|drop|change)",
+        ),
+        (
+            r"\b(?!answer|it\b|that\b|this\b|result|solution|total|years?|time|[a-z]\b)[a-z']+"
+            rf"\s(?:is|are|was|were|will be|turns?){_THEN_VALUE}(?!\W*[a-z]+\s+(?:from|later|ago))",
+            r"\bhow many (?:years|months|weeks|days|hours) (?:will|until|ago|from|later|before|after|must|pass)\b",
+        ),
+        *(
+            (rf"{_VALUE}\D{{0,20}}\b{one}\b", rf"\bhow (?!{one}|{alike})(?:tall|wide|deep|long|high|thick)\b")
+            for one, alike in _SIZES
+        ),
+        (
+            rf"\b(?:is|was)\s\W*{_VALUE}\W{{0,4}}of (?:what|its|the)\b",
+            r"\bpercent(?:age)?\b[^.?!]*\b(?:increas|decreas|rise|fall|drop)",
+        ),
         (rf"\bwill\s(?:have|be){_THEN_VALUE}(?!.*\b(?:left|remain|now))", r"\bnow\b"),
     )
 ]
@@ -135,11 +176,17 @@ _IS_SHARE = re.compile(rf"[\s$)}}*]*{_SHARE.pattern}")
 """A value that is a part of something: "12 of the apples"."""
 _PERCENT_OF_SUBJECT = re.compile(r"(?i)\b(?:the|an?)\s(\d[\d.]*+)\s?(?:\\?%|percent)\s[a-z]+")
 """A percentage that says which value it is: "the 90% interval"."""
+_DAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b")
+_TOGETHER = re.compile(
+    r"\b(?:they|both|and [^,.;\d\1]{1,40}) (?:[^,.;]{0,40}\s)?together\b"
+    r"|\btogether,? (?:they )?(?:now )?(?:have|had|are|own|weigh|earn|make|cost)\b"
+)
+"""What several have or are at once."""
 _QUANTITIES = re.compile(
     r"\b((?<=the )mean|average|sum|product|(?<=the )range|(?:greatest|least) common|gcd|lcm|variance|interest|principal"
     r"|cost price|selling price|sale price|profit|cost"
     r"|[xyz]-(?:intercept|coordinate)|area|perimeter|circumference|volume|radius|diameter"
-    r"|remainder|quotient|reciprocal|numerator|denominator|median|mode|height|width|length|slope|intercept|speed"
+    r"|odds|remainder|quotient|reciprocal|numerator|denominator|median|mode|height|width|length|slope|intercept|speed"
     r"|distance|time|age|probability|vertex|focus|directrix|midpoint|centroid|orthocent(?:er|re)|circumcent(?:er|re)"
     r"|incent(?:er|re)|eigenvalue|eigenvector|determinant|trace|rank)s?\b"
 )
@@ -147,7 +194,9 @@ _QUANTITIES = re.compile(
 _ALSO_CALLED = {"average": "mean", "circumference": "perimeter", "greatest common": "gcd", "least common": "lcm"}
 _LETTERS_OF = {"r": "radius", "d": "diameter|distance", "h": "height", "A": "area", "V": "volume", "C": "perimeter"}
 """Letters of names that a question may ask for without them."""
-_FIGURE, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]|[%\u00b0]")
+_FIGURE = re.compile(r"\d")
+_LETTER = re.compile(rf"[^\W\d_]|[%\u00b0\u00a2{CURRENCY_SIGNS}]|\$(?=\s?[\d.])|(?<=\d\s)\\?\$")
+"""A letter or the sign of a unit."""
 _OF_FIGURES = "0123456789.,/ $}\\"
 _UNIT_CHARS = 200
 _FAR = 4
@@ -193,21 +242,27 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
             *(_PERCENT_OF_SUBJECT.findall(before) if "%" in before or "percent" in before else []),
         ],
         "way": _ways(f"{before}{left}{_VALUE}{said}".casefold()),
-        "without": [""] if _COUNTS_WITHOUT.search(before) else [],
+        "without": [""] if (is_without := _COUNTS_WITHOUT.search(before)) else [],
+        "with": [""] if _COUNTS_WITH.search(before) and not is_without else [],
         "ratio": ratios(f"{before}{left}"),
+        "day": _DAY.findall(f"{before} {said}".casefold()),
+        "order": chains(f"{before}{left}"),
         "unit": measure_said(last) if is_one else [],
-        "thing": thing_said(unit),
-        "asked": [part["part"] for part in _PART_IS.finditer(before)],
+        "thing": [*thing_said(last, unit), *things_counted(before)],
+        "asked": [part["part"] for part in _PART_IS.finditer(before)] + _OF_MADE.findall(before),
         "of": ["|".join(quantities)] if (quantities := _quantities(before.casefold())) else [],
         "letter": [name for name in names if name in _LETTERS_OF],
         "name": names,
+        "head": [head for head in heads(before) if not _quantities(head)],
         "function": functions_of_value(before, texts),
         "rank": ranks(behind),
         "ordinal": ranks(inside),
         "whose": names_said(before),
         "both": joined_names(before),
+        "together": [""] if _TOGETHER.search(f"{before}{_VALUE}{said}".casefold()) else [],
         "symbol": symbols_of_value(f"{before}{left}"),
         "angle": angles_of_value(f"{before}{left}"),
+        "verb": verb_behind(said),
         "which": numbers_of_things(before),
         "terms": terms_themselves(before),
         "share": [""] if _IS_SHARE.match(said) else [],
@@ -229,12 +284,37 @@ def verb_said(clause: str, place: int) -> list[str]:
     return [demand("verb", verb)] if is_verb(verb) else []
 
 
+_VERB_BEHIND = re.compile(
+    r"(?i)\A[\s$)}*]*(?:\w+\s){0,2}?(?P<thing>[a-z]+)\}?\s+(?:(?:is|are|was|were|have|has|had|been|now|then|also)\s+)*(?P<verb>(?!compared|based|needed|required|given|left)[a-z]+)\b"
+)
+
+
+def verb_behind(said: str) -> list[str]:
+    """The verb behind the things of a value: "13 passengers got off", "75 litres leaked"."""
+    found = _VERB_BEHIND.match(said)
+    if found is None or not (is_counted(found["thing"]) or measures(found["thing"])):
+        return []
+    verb = found["verb"].casefold()
+    return [verb] if verb in IRREGULAR or verb.endswith("ed") else []
+
+
 def _asks_verb(verb: str, asked: str) -> bool:
     """Whether a question may ask for how many one picks, buys, or does so: it has no verb of the kind, or this one, or
-    one that says as much of a number."""
+    one that says as much of a number. What one has is not what one buys, and a price is what one pays."""
     own = _root(verb)
-    others = [other for word in WORDS.findall(asked) if is_verb(word) and not _is_any(other := _root(word))]
-    return _is_any(own) or not others or any(_is_same(own, other) or {own, other} <= _ALIKE for other in others)
+    if _is_any(own) or verb in WORDS.findall(asked):
+        return True
+    others = [other for word in WORDS.findall(asked) if _is_verb(word) and not _is_any(other := _root(word))]
+    if not others and re.search(_ASKS_WHAT_ONE_HAS, asked):
+        return own in _KEEPING
+    if not others and "price" in asked:
+        return own in _ALIKE | _TRADING
+    return not others or any(_is_same(own, other) or {own, other} <= _ALIKE for other in others)
+
+
+def _is_verb(word: str) -> bool:
+    """Whether a word is a verb that says what is done. "How many came in the box" only asks what is in it."""
+    return is_verb(word) or (word in IRREGULAR and not is_counted(word) and word not in ("came", "come"))
 
 
 def _root(verb: str) -> str:
@@ -253,6 +333,10 @@ def _is_any(root: str) -> bool:
 _OF_ANY_VERB = frozenset(map(_root, ("have", "do", "total", "sum", "need", "require")))
 """What one has or needs of anything that is asked for; `_OPPOSITES` tell what one needs from what one has."""
 _ALIKE = frozenset(map(_root, ("pay", "spend", "cost", "charge")))
+_TRADING = frozenset(map(_root, ("buy", "sell", "purchase")))
+_KEEPING = frozenset(
+    map(_root, ("own", "possess", "keep", "hold", "collect", "gather", "accumulate", "carry", "store", "save", "leave"))
+)
 
 
 def _labels(before: str, text: str, inside: str, behind: str) -> list[str]:
@@ -333,6 +417,21 @@ def _asks_letter(letter: str, question: Question) -> bool:
     return is_said or is_point or _asks_of(_LETTERS_OF[letter], question)
 
 
+_ASKED_LETTER = re.compile(r"(?<![\w'])[b-hj-z](?!\w)")
+
+
+def _is_in_reference(text: str, question: Question) -> bool:
+    """Whether the unit of a value is for the comparison with the reference: it has one, it has the letter as a
+    variable, or other figures, as 0.4 has for 40%. Of a name, such as "find r", the question tells if it is a share."""
+    reference = question.reference
+    if text.endswith("%") and _ASKED_LETTER.search(question.asked) and may_be_in(text, question.text.casefold()):
+        return True
+    letter = text[-1:] if re.fullmatch(r".*(?<![A-Za-z])[A-Za-z]", text) else ""
+    is_variable = letter and re.search(rf"(?<![A-Za-z\\]){letter}(?![A-Za-z])", reference)
+    is_share = text.endswith("%") and any_number(text.rstrip("\\% ")) != any_number(reference)
+    return bool(is_variable or is_share or unit_of(reference))
+
+
 _NAMES_UNIT = re.compile(r"(?<![A-Za-z\\])[^\W\d_]{2}|/\s?[a-z]")
 
 
@@ -346,27 +445,32 @@ _MET: dict[str, Callable[[str, Question], bool]] = {
     "said": lambda what, q: says(q.text, what),
     "asked": lambda what, q: says(q.asked or q.text, what),
     "without": lambda _, q: not q.text.strip() or _DENIES.search(q.text) is not None,
+    "with": lambda _, q: _ASKS_WITHOUT.search(q.asked) is None,
     "only": lambda name, q: is_only_asked(name, q.text),
     "more": _if_known(lambda _, q: _ASKS_DIFFERENCE.search(q.asked) is not None),
     "way": _if_known(lambda way, q: not _asks_opposite(way, q)),
     "of": _if_known(_asks_of),
     "letter": _if_known(_asks_letter),
-    "unit": _if_known(lambda text, q: bool(unit_of(q.reference)) or may_be_in(text, q.asked)),
+    "unit": _if_known(lambda text, q: _is_in_reference(text, q) or may_be_in(text, q.asked)),
     "thing": _if_known(lambda thing, q: may_count(thing, q.asked, q.text)),
+    "head": _if_known(may_be_head),
     "name": _if_known(lambda name, q: may_be_named(name, q.asked, q.text)),
     "function": lambda name, q: "=" in q.reference or asks_function(name, q.asked),
     "rank": _if_known(lambda noun, q: asks_rank(noun, q.asked)),
     "label": may_stand_before,
     "verb": _if_known(lambda verb, q: _asks_verb(verb, q.asked)),
     "ordinal": lambda noun, q: asks_rank(noun, q.asked),
+    "together": _if_known(lambda _, q: asks_for_several(q.asked)),
     "both": _if_known(lambda names, q: may_be_of_all(names, q.asked)),
     "symbol": _if_known(lambda symbol, q: may_be_symbol(symbol, q.text)),
     "angle": _if_known(lambda angle, q: may_be_angle(angle, q.asked)),
-    "which": _if_known(lambda words, q: says(q.text, words) or says(q.text, in_figures(words))),
+    "which": _if_known(lambda words, q: has_numbers(q.text, words)),
     "terms": _if_known(lambda _, q: asks_terms(q.asked)),
     "share": _if_known(lambda _, q: _SHARE.search(q.text) is not None),
     "whose": _if_known(lambda names, q: may_be_of(names, q.asked, q.text)),
     "mod": lambda modulus, q: not q.text.strip() or says(q.text, modulus) or "mod" in q.reference,
+    "day": _if_known(lambda day, q: day in q.asked or not _DAY.search(q.asked)),
+    "order": lambda sides, q: (places := places_of(sides.split("|"), q.text)) == sorted(places),
     "ratio": _if_known(lambda sides, q: may_be_ratio(sides, q.asked)),
     "in": _if_known(lambda span, q: asks_span(q.asked, span)),
     "per": _if_known(lambda noun, q: bool(_NAMES_UNIT.search(q.reference)) or asks_rate(q.asked, noun)),

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 from cooper_verify.rules.counted_nouns import is_counted, plural
 from cooper_verify.rules.everyday_words import is_thing, is_time
-from cooper_verify.rules.languages import words_of
-from cooper_verify.rules.question import TELLS, WORDS, Question, asked_part
+from cooper_verify.rules.languages import LANGUAGES, words_of
+from cooper_verify.rules.question import TELLS, WORDS, Question, asked_part, says
 from cooper_verify.rules.word_forms import form_of
 
 _CALL = r"[A-Za-z](?:\^\s?\{?-1\}?|'{1,3})?\(\s?(?:-?\d{1,9}|[A-Za-z])\s?\)"
 _PIECE = (
-    r"(?:\\(?:[dt]?frac|sqrt|cdot|times|overline|angle|vec|left|right)(?![A-Za-z])"
-    r"|(?<![A-Za-z\\])(?:[a-z]|[A-Z]{1,3})(?![A-Za-z])|[-+*/^_(){}'|\d])"
+    r"(?:\\(?:[dt]?frac|sqrt|cdot|times|overline|bar|angle|vec|left|right)(?![A-Za-z])"
+    r"|(?<![A-Za-z\\])(?:[a-z]|[A-Z]{1,4})(?![A-Za-z])|[-+*/^_(){}'|\d])"
 )
 _FUNCTION_OF_NAME = (
     r"\\?(?:sin|cos|tan|cot|sec|csc|log|ln|lg)(?![A-Za-z])(?:_\s?(?:\w|\{\w{1,9}\}))?(?:\^\s?\{?\d\}?)?"
@@ -37,11 +37,12 @@ _IS_AT_END = re.compile(rf"(?:=|{_IS})[\s$]*\Z")
 _SPACES = re.compile(r"(\\[A-Za-z]+\s(?=[A-Za-z]))|\s")
 """Spaces, of which one behind a command ends it."""
 _RATIO_OF = re.compile(
-    r"\bratio\sof\s([^.,;:?\d]{1,40}?)\sto\s([^.,;:?\d]{1,40}?)(?=\s(?:is|are|was|in)\b|[.,;:?]|\Z)"
+    r"\b(?:ratio|bearing|direction|position|displacement)\sof\s([^.,;:?\d]{1,40}?)\s(?:to|from|relative\sto)\s([^.,;:?\d]{1,40}?)(?=\s(?:is|are|was|in)\b|[.,;:?]|\Z)"
     r"|(?:\A|[\s$])([^\s$:=\d]{1,20})\s?:\s?([^\s$:=\d]{1,20})\s*=[\s$]*\Z"
+    r"|\A\s*([a-z]{1,20})\sto\s([a-z]{1,20})\s(?:is|are)\b"
 )
-"""The two sides of a ratio: "the ratio of boys to girls", `AB : CD =`."""
-_NAMED_CHARS, _VERB_CHARS = 80, 16
+"""The two sides of a ratio or a bearing: "the ratio of boys to girls", "the bearing of A from B", `AB : CD =`."""
+_NAMED_CHARS, _VERB_CHARS, _SUBJECT_CHARS = 80, 16, 200
 _ASKED_VERB = (
     rf"(?:\b(?:find|determine|compute|calculate|evaluate|solve for|{TELLS})|{_VALUE_OF}|{_IS})"
     r"\s+(?:the\s)?\$?(?:m\s?)?(?:\\?angle\s)?(?:coordinates of (?:(?:the )?(?:point|vertex)\s)?)?"
@@ -52,10 +53,11 @@ _ASKED_TERM = re.compile(
     rf"{_ASKED_VERB}((?>(?:[-+*/^{{}}()|\d\s]|(?<![a-z\\])[a-z](?![a-z])|\\(?:[dt]?frac|cdot|times|sqrt)(?![a-z]))+))(?=[$.,?]|\Z)"
 )
 """A formula that is asked for: "find x + y"."""
-_POINTS = re.compile(r"(?<![A-Za-z\\])[A-Z]{2}(?![A-Za-z])")
+_POINTS = re.compile(r"(?<![A-Za-z\\])(?<![-+*/=\u00b7])(?<![-+*/=\u00b7]\s)[A-Z]{2,4}(?![A-Za-z])")
+_IN_FIGURE = re.compile(r"length|distance|segment|triangle|line|side|angle|chord|radius|diagonal|perimeter|area")
 _FRACTION = re.compile(r"\\[dt]?frac\s?\{([^{}]*)\}\s?\{([^{}]*)\}")
-_LENGTH_OF_NAME = re.compile(r"(?:\||\\overline\s?\{?)\s?([a-z]{2})\s?[|}]?")
-_COMMAND_OF_NAME = re.compile(r"\\[A-Za-z]+|[\s$]")
+_LENGTH_OF_NAME = re.compile(r"(?:\||\\overline\s?\{?)\s?([a-z]{2,4})\s?[|}]?")
+_COMMAND_OF_NAME = re.compile(r"^m(?=\\angle)|\\(?!(?:bar|overline\{?[a-z]\b))[A-Za-z]+|[\s$]")
 _LETTER_OF_NAME = re.compile(r"[a-z]")
 
 
@@ -89,7 +91,7 @@ def functions_of_value(before: str, texts: Sequence[str]) -> list[str]:
 def asks_function(name: str, asked: str) -> bool:
     r"""Whether a question asks for the value of this function or formula alone: not for `\sin x\cos x`."""
     own = r"\s*".join(map(re.escape, re.sub(r"\s", "", _plain(name))))
-    alone = rf"(?<![\w)+*/^-])(?<![+*/^-]\s){own}(?=\s*(?:[$.,?]|and\b|if\b|\Z))"
+    alone = rf"(?<![\w)=+*/^-])(?<![=+*/^-]\s){own}(?=\s*(?:[$.,?]|and\b|if\b|\Z))"
     return re.search(alone, _plain(asked)) is not None
 
 
@@ -133,13 +135,25 @@ def may_be_named(name: str, asked: str, question: str) -> bool:
     names = [*map(_bare_name, _ASKED_NAME.findall(asked))]
     names += [pair.casefold() for pair in _POINTS.findall(question) if re.search(rf"\b{pair.casefold()}\b", asked)]
     terms = [*names, *map(_bare_name, _ASKED_TERM.findall(asked))]
+    if _ANGLE.search(name):
+        return True  # `may_be_angle` tells
     own = _bare_name(name)
     is_sum = re.search(r"[-/^]", own) is None
+    may_turn = (
+        not name.isupper() or _IN_FIGURE.search(asked) is not None
+    )  # the segment BA, unlike a number or a product
     is_call = re.fullmatch(r"[a-z]\([^()]*\)", own)
     calls = re.findall(rf"(?<![a-z\\]){own[0]}\([^()]*\)", asked) if is_call else []
     if calls and own not in map(_bare_name, calls):
         return False
-    if not terms or own in terms or (is_sum and sorted(own) in map(sorted, terms)) or asks_function(name, asked):
+    if own not in terms and re.search(rf"(?<![\w\\])(?<!\d\s){re.escape(own)}\s?=\s?-?\d[\d.]*+(?![\w\\^/])", asked):
+        return False  # "at x = 3" is given
+    if (
+        not terms
+        or own in terms
+        or (is_sum and may_turn and sorted(own) in map(sorted, terms))
+        or asks_function(name, asked)
+    ):
         return True
     letters = {*_LETTER_OF_NAME.findall(own)}
     if re.fullmatch(r"[a-z][^a-z(]*\([^()]*\)", own):
@@ -190,9 +204,58 @@ def _bare_name(name: str) -> str:
     return re.sub(r"(?<=[a-oq-z'1}])\([a-z]\)", "()", bare)
 
 
+_SUBJECT = re.compile(
+    r"(?i)(?:\A|[.,;:]\s|\b(?:so|thus|hence|therefore|then|that|means)\s)\W*"
+    r"(?:(?:the|this|each|every)|(?P<whose>his|her|their))\s"
+    r"(?P<of>(?:[^\W_][\w'\u2019%-]*\s){1,30}?)"
+    r"(?P<verb>is|are|was|were|equals|ha[sd]|now has|costs?)\s(?:length\s|now\s)?[\s$({*]*\Z"
+)
+_BEHIND_HEAD = re.compile(
+    r"(?i)\b(?:of|to|in|for|from|with|between|that|which|who|on|at|after|before|without|by|as|if|when|where|needed)\s"
+)
+_PRONOUN = re.compile(r"\b(?:he|she|they|it)\b")
+_SAYS_ANYTHING = {*LANGUAGES[0].frames.split(), *LANGUAGES[0].subjects.split(), "integer", "term", "element"}
+_NAMES_VALUES = {*LANGUAGES[0].names.split()}
+
+
+def heads(before: str) -> list[str]:
+    """The head of the subject of which a value is: leg of "the shorter leg is", "her brother" of "her brother has"."""
+    found = _SUBJECT.search(before[-_SUBJECT_CHARS:])
+    words = _BEHIND_HEAD.split(found["of"])[0].split() if found else []
+    if not found or not words or len(words[-1]) == 1 or words[-1] in _SAYS_ANYTHING:
+        return []
+    if found["whose"]:
+        return [f"{found['whose']} {words[-1]}"]
+    return (
+        [words[-1]]
+        if found["verb"] in ("is", "are", "was", "were", "equals") or found["of"].endswith("length ")
+        else []
+    )
+
+
+def may_be_head(head: str, question: Question) -> bool:
+    """Whether a question asks for what the value is of: it names it, or names somebody else by a pronoun."""
+    *whose, noun = head.casefold().split()
+    if says(question.asked, noun) or (noun in _NAMES_VALUES and not says(question.text, noun)):
+        return True
+    if not whose and re.search(r"\bhow (?:many|much)\b", question.asked):
+        return True  # of these, many names say the same
+    is_told = _PRONOUN.search(question.asked) or _ASKED_NAME.search(question.asked)  # "what is r?"
+    return not whose and is_told is not None and says(question.text, noun)
+
+
 def ratios(before: str) -> list[str]:
     """The two sides of ratios that are named in front of a value: "boys|girls"."""
-    return [f"{ratio[1] or ratio[3]}|{ratio[2] or ratio[4]}" for ratio in _RATIO_OF.finditer(before.casefold())]
+    return ["|".join(filter(None, ratio.groups())) for ratio in _RATIO_OF.finditer(before.casefold())]
+
+
+_CHAIN = re.compile(r"(?:\A|[\s$])([^\s$:=\d]{1,20}(?:\s?:\s?[^\s$:=\d]{1,20}){1,8}?)\s*=[\s$]*\Z")
+
+
+def chains(before: str) -> list[str]:
+    """The names of a ratio in front of a value, in their order: `A : B : C =`."""
+    found = _CHAIN.search(before[-_NAMED_CHARS:]) if ":" in before else None
+    return ["|".join(map(str.strip, found[1].split(":")))] if found else []
 
 
 def may_be_ratio(sides: str, asked: str) -> bool:
@@ -200,6 +263,6 @@ def may_be_ratio(sides: str, asked: str) -> bool:
     ratio = _RATIO_OF.search(asked)
     said, expected = (
         [{*map(form_of, WORDS.findall(part))} for part in parts]
-        for parts in (sides.split("|"), (ratio[1] or ratio[3], ratio[2] or ratio[4]) if ratio else ("", ""))
+        for parts in (sides.split("|"), [*filter(None, ratio.groups())] if ratio else ("", ""))
     )
     return not ((said[0] - said[1]) & (expected[1] - expected[0]) or (said[1] - said[0]) & (expected[0] - expected[1]))

@@ -8,10 +8,11 @@ _CARDINALS = "|".join(word for word, value in ONES.items() if value > 1)
 _ORDINALS = "second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
 _NUMBERED = re.compile(
     rf"(?<![\w-])(?:(?:at least|at most|(?:more|less|fewer) than)\s(?:\d+|one|{_CARDINALS})"
-    rf"|{_CARDINALS}|{_ORDINALS})(?![\w-])"
+    rf"|first \d+|(?<=exactly )one|{_CARDINALS}|{_ORDINALS})(?![\w-])"
 )
 _OF_SUBJECT = re.compile(
-    r"\b(?:numbers? of|probability (?:of|that)|ways to|sum of|product of|first [a-z]+ (?:terms|numbers|primes))\b"
+    r"\b(?:numbers? of|probability (?:of|that)|ways to|sum of|product of"
+    r"|first (?:[a-z]+|\d+) (?:terms|numbers|primes))\b"
     rf"|\bthe (?:{_ORDINALS}) [a-z]+\b"
 )
 """In front of a verb: what may have numbers that say which things are meant."""
@@ -23,7 +24,16 @@ def numbers_of_things(before: str) -> list[str]:
     return _NUMBERED.findall(text) if _OF_SUBJECT.search(text) else []
 
 
-def in_figures(words: str) -> str:
+def has_numbers(text: str, words: str) -> bool:
+    """Whether a question says these numbers with these bounds: "at least two" is not "two"."""
+    said, figures = _NUMBERED.findall(text.casefold()), _in_figures(words)
+    return (
+        figures in map(_in_figures, said)
+        or re.search(rf"(?<!least )(?<!most )(?<!than )\b{figures}\b", text) is not None
+    )
+
+
+def _in_figures(words: str) -> str:
     """The words with their number in figures."""
     return " ".join(str(ONES[word]) if ONES.get(word, 0) > 1 or word == "one" else word for word in words.split())
 

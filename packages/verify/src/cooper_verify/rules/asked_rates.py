@@ -22,11 +22,12 @@ _RATE_AROUND = re.compile(
     rf"(?i)(?<![a-z])(?:per\s+(?:\d+\s+)?(?P<per>[a-z]+)|(?:each|every)\s+(?:\d+\s+)?(?!of\b)(?P<noun>[a-z]+))"
     rf"|{_NO_SPAN}\ban?\s+(?P<time>[a-z]+)|{_ADVERB}(?=\s*(?:[.,;]|\Z))|{_ALONE}"
 )
-_TIMES = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
-_TIMES |= {"annually": "year", "annual": "year", "nightly": "night", "mph": "hour", "kmh": "hour", "kph": "hour"}
+TIMES_OF_ADVERBS = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
+TIMES_OF_ADVERBS |= {"annually": "year", "annual": "year", "nightly": "night"}
+_TIMES = TIMES_OF_ADVERBS | {"mph": "hour", "kmh": "hour", "kph": "hour"}
 _ASKS_RATE = re.compile(r"\b(?:rates?|speeds?|velocit\w+|fast|pace|densit\w+|wages?|hourly|acceleration|slope)\b")
-_ASKS_SHARE = re.compile(r"\b(?:each|every|per|apiece|one|1|single|an?)\b")
-_SHARES = re.compile(r"\b(?:each|every\w*|per|apiece)\b")
+_ASKS_SHARE = re.compile(r"\b(?:each|every|per|apiece|one|1|single|(?<!in )an?)\b")
+_SHARES = re.compile(rf"\b(?:each|every\w*|per|apiece)\b(?!\s(?:{_TIME_NOUN})\b)")
 _ONE = r"(?:\b(?:an?|one|1|per|each|every|single|the|this|that|his|her|their|its)\s+(?:\w+\s)?|[/-])"
 _COUNT = rf"(?P<count>an?|per|each|every|\d{{1,4}}|{'|'.join(ONES)})"
 _SPAN_AROUND = re.compile(

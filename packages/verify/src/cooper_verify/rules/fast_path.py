@@ -14,8 +14,15 @@ from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.as_asked import with_factor, with_point, without_asked_rate, without_asked_side
 from cooper_verify.rules.asked import DEMAND, demands, is_of_name
 from cooper_verify.rules.asked_names import is_only_asked, without_rank
-from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, reference_text
-from cooper_verify.rules.kinds.choice import OPTION_LETTER, choice_verdict, options_in, reference_choice
+from cooper_verify.rules.extraction import TAIL_CHARS, FinalAnswer, clean, extract_answer, reference_text
+from cooper_verify.rules.kinds.choice import (
+    OPTION_LETTER,
+    Choice,
+    choice_verdict,
+    options_in,
+    reference_choice,
+    written_options,
+)
 from cooper_verify.rules.kinds.exact import exact_verdict
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.notation import one_notation
@@ -26,7 +33,7 @@ from cooper_verify.rules.question import ASIDE, asked_part
 from cooper_verify.rules.reply import code_of, reply_of
 from cooper_verify.rules.rule import copies_question, repeats_question
 from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.units import measures, unit_of, with_colons, with_kelvins
+from cooper_verify.rules.units import measures, unit_of, with_colons, with_kelvins, with_molars
 from cooper_verify.rules.values.chemistry import are_same_formula, chemical
 from cooper_verify.rules.values.collection import read_division
 from cooper_verify.rules.values.expression import Symbolic
@@ -220,12 +227,15 @@ def verdict_by(
     """The verdict on a completion against the reference `answer`. `symbolic` tells whether two formulas are equal, and
     `solutions` whether they have the same zeros, where nothing else can. Words of the `question` are known: they change
     no value."""
-    reference = with_point(reference_text(answer), question)
-    if reference and (choice := reference_choice(reference)):
-        return choice_verdict(choice, completion, options_in(question), question)
+    reference = with_molars(with_point(reference_text(answer), question), question)
+    choice = reference_choice(reference) if reference else None
+    if choice and (verdict := choice_verdict(choice, completion, options_in(question), question)) != "unparsed":
+        return verdict
     final = extract_answer(completion, factorials="!" in reference)
     words = Words(question, answer, *final.counted)
     comparison = Comparison(symbolic, solutions, expressions, words)
+    if choice:
+        return _verdict_by_value(choice, final, question, comparison)
     if reference and reference_kind(reference) == "exact":
         verdict = _exact_verdict(reference, completion, final.texts, comparison, question)
         if verdict == "unparsed" and words.know(final.words) and _is_rank(reference, final.texts, question):
@@ -249,15 +259,35 @@ def verdict_by(
     if final.kind == "unmarked" and question and repeats_question(question, completion):
         return "unparsed"
     verdict = _verdict_on_all(texts, reference, comparison)
-    labels = _OPTION if final.kind == "boxed" else _LABEL
-    if verdict == "wrong" and len(texts) == 1 and (label := labels.match(texts[0])):
-        is_labelled = _text_verdict(texts[0][label.end() :], reference, comparison) == "correct"
-        verdict = "unparsed" if is_labelled else verdict  # "(C) 12", "- 12"
     if verdict == "wrong" and len(texts) == 1 and _names_option(texts[0], reference, question):
         return "unparsed"
-    if verdict == "wrong" and final.kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts)):
-        return "unparsed"  # prose, such as "hm", which in a formula would be a product
+    if verdict == "wrong" and _may_be_marked(texts, final.kind, reference, comparison):
+        return "unparsed"
     return verdict
+
+
+def _may_be_marked(texts: Sequence[str], kind: str, reference: str, comparison: Comparison) -> bool:
+    """Whether a text may be the reference with a label ("(C) 12", "- 12"), or prose, such as "hm", which in a formula
+    would be a product."""
+    labels = _OPTION if kind == "boxed" else _LABEL
+    if len(texts) == 1 and (label := labels.match(texts[0])):
+        return _text_verdict(texts[0][label.end() :], reference, comparison) == "correct"
+    return kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts))
+
+
+def _verdict_by_value(choice: Choice, final: FinalAnswer, question: str, comparison: Comparison) -> Verdict:
+    """The verdict on a value where the reference is an option: which of those that the question lists it is. All others
+    must differ from it."""
+    options = {letter: clean(text) for letter, text in written_options(question).items()}
+    if not {*choice.letters} < options.keys() or len(final.texts) != 1 or not comparison.words.know(final.words):
+        return "unparsed"
+    verdicts = {letter: _text_verdict(final.texts[0], text, comparison) for letter, text in options.items()}
+    others = [verdicts[letter] for letter, text in options.items() if readings(text) and verdicts[letter] != "correct"]
+    chosen = [letter for letter, verdict in verdicts.items() if verdict == "correct"]
+    is_alike = len(chosen) == 1 and _text_verdict(options[chosen[0]], final.texts[0], comparison) == "correct"
+    if not is_alike or {*others} != {"wrong"}:
+        return "unparsed"
+    return "correct" if chosen == [*choice.letters] else "wrong"
 
 
 @text_cache(8192)
@@ -275,7 +305,7 @@ def _is_rank(reference: str, texts: Sequence[str], question: str) -> bool:
 
 def _as_asked(text: str, reference: str, question: str) -> str:
     """An answer in the notation of its reference, or in the scale of its question."""
-    text = with_colons(with_kelvins(text, reference), reference)
+    text = with_molars(with_colons(with_kelvins(text, reference), reference), question)
     asked = asked_part(question)
     text = without_asked_rate(without_asked_side(text, question), reference, asked)
     if text[-1:].isalpha() and (letters := letters_of(reference)):
@@ -317,6 +347,10 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
         sides = [_RANGE.sub("-", plain_text(side)).replace("=", " ") for side in (reference, text)]
         if sides[0] == sides[1] or sorted(sides[0].split(", ")) == sorted(sides[1].split(", ")):
             return True
+        turned = [_DIRECTION.search(side) for side in sides]
+        if turned[0] and turned[1] and turned[0].group() == turned[1].group():
+            bare = [side[: place.start()] for side, place in zip(sides, turned, strict=True) if place]
+            return comparison(readings(bare[0]), answer_readings(bare[1])) == "correct"  # "5000 m north"
         if _SEVERAL_WORDS.search(reference) and _IS_FORMULA.search(text) and readings(text):
             return True
         if _WORDS_ON_LETTER.search(bare_text(reference)) and _SAYS_OF_LETTER.search(text):
@@ -344,6 +378,7 @@ _IS_FORMULA = re.compile(r"[<>=\u2264\u2265\u2260]|\\(?!text|math|mbox)[A-Za-z{]
 """Of an answer: what the several words of a reference say, it may say in signs: `x \\ge 5` for "at least 5"."""
 _WORDS_ON_LETTER = re.compile(r"[^\W\d_]{2} (?![ai]\b)[A-Za-z]\b|(?<![\w'])(?!a)[b-hj-z] [^\W\d_]{2}")
 _SAYS_OF_LETTER = re.compile(r"[A-Za-z]\s?(?:[=<>\u2264\u2265\u2260\u2261\u2208]|\\(?:in|equiv|[lg]e|ne)(?![A-Za-z]))")
+_DIRECTION = re.compile(r"\s(?:north|south|east|west)(?:east|west)?\Z")
 _RANGE = re.compile(r"(?<=\d) (?:to|through) (?=\d)")
 _WORD_ALONE = re.compile(r"[^\W\d_]{2,}")
 _MOST_OF_A_LINE = 300

@@ -84,7 +84,7 @@ LANGUAGES = [
         right=r"correct|right|best",
         question=r"Q|Question|Problem|Exercise|User|Human|Student",
         frames="a an the with at left exactly equal equals to just simply precisely only now then also thus so of for"
-        " by value number amount answer answers result is are be been given found computed calculated as"
+        " by value number amount answer answers result is are be been given found computed calculated as currently"
         " in all it we he she they get gets have has which that total expressed indeed clearly finally"
         " overall therefore hence consequently altogether together see profit distance height length area"
         " volume speed weight cost price age width depth time",

@@ -21,6 +21,7 @@ _SPECIAL = {
     **{"\u211d": r"\mathbb{R}", "\u2124": r"\mathbb{Z}", "\u2115": r"\mathbb{N}", "\u211a": r"\mathbb{Q}"},
     **{"\u2102": r"\mathbb{C}", "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2212": "-", "\u2796": "-"},
     **{"\ufe0e": "", "\ufe0f": "", "\u2227": r"\land ", "\u2228": r"\lor ", "\u2220": r"\angle "},
+    **{"\u00ac": r"\neg ", "\u2203": r"\exists ", "\u2200": r"\forall "},
     **{"\u2225": r"\parallel ", "\u22a5": r"\perp ", "\u25b3": r"\triangle ", "\u2236": ":"},
 }
 _OVERRIDES = "\u202d\u202e\u2067"

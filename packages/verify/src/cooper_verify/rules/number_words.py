@@ -42,6 +42,10 @@ _SCALED = re.compile(
 _FRACTION = re.compile(r"\\[dt]?frac\{?(?:(\d++)\}\{(\d++)\}|(\d)(\d))")
 
 
+_SPELLED = re.compile(rf"(?i)\A(?:{'|'.join(NUMBER_OF_WORD)})(?=\s{SCALE})")
+"""A number in words in front of a scale: "five dozen"."""
+
+
 def with_scales(text: str) -> str:
     r"""The text with "12 million", `12\text{ dozen}`, "$3.5M" and "12万" as 12000000, 144, $3500000 and 120000."""
     return _SCALED.sub(_multiplied, text)
@@ -54,9 +58,12 @@ def without_scales(text: str) -> str:
 
 def without_asked_scale(text: str, asked: str) -> str:
     """The text without the word of scale in which a question asks for a number: 3 for "3 million", "in millions"."""
-    words = {word.casefold().removesuffix("s") for scaled in _SCALED.finditer(text) for word in [scaled["words"] or ""]}
+    figures = _SPELLED.sub(lambda word: str(ONES[word.group().casefold()]), text)
+    words = {
+        word.casefold().removesuffix("s") for found in _SCALED.finditer(figures) for word in [found["words"] or ""]
+    }
     is_asked = len(words) == 1 and re.search(rf"\b(?:in|how many)\s{min(words) or '(?!)'}s?\b", asked)
-    return without_scales(text) if is_asked else text
+    return without_scales(figures) if is_asked else text
 
 
 def _multiplied(scaled: re.Match[str]) -> str:

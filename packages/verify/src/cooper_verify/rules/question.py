@@ -51,7 +51,8 @@ def asked_part(question: str) -> str:
 
 def asks_once(asked: str) -> bool:
     """Whether one thing alone is asked for."""
-    return len(_ASKS.findall(asked)) == 1
+    asks = len(_ASKS.findall(asked))
+    return asks == 1 or (not asks and asked.count("?") == 1)
 
 
 _ORDERED = re.compile(
@@ -73,7 +74,7 @@ _COMMAND_OF_NAME = re.compile(r"\\(?:operatorname|text|mathrm)|[{}\\ ]")
 
 def places_of(names: Sequence[str], question: str) -> list[int]:
     """Where the part of a question that asks has these names first; empty if it lacks one."""
-    asked = asked_part(question)
+    asked = asked_part(question) or question.casefold()
     bare = [_COMMAND_OF_NAME.sub("", name.casefold()) for name in names]
     found = [re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", asked) for name in bare]
     return [place.start() for place in found if place] if all(found) else []

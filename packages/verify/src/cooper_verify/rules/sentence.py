@@ -39,6 +39,7 @@ _TOKEN = re.compile(
     rf"(?P<text>\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{{[^{{}}]{{0,80}}\}}(?:\s?\^\s?\{{?-?\d\}}?)?)"
     rf"|(?P<money>(?:US)?\\?[${CURRENCY_SIGNS}]\s?-?(?=\.?\d))"
     r"|(?P<number>\d(?:\d|,(?=\d))*(?:\.\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?:\s?\\?%|\s?\u00b0)?|\.\d+)"
+    r"|(?P<rate>(?<=\d\s)[A-Za-z]{2,4}/[A-Za-z]{1,3}(?:\^?\d)?(?![^\W_]))"  # "60 km/h"
     r"|(?P<command>\\[A-Za-z]+|\\[{},;:! ])"
     rf"|(?P<function>(?<![^\W\d_])(?:{_FUNCTION})(?![^\W\d_]))"
     rf"|(?P<letter>(?<![^\W\d_'-])[A-Za-z](?![^\W\d_])(?!['\u2019-][A-Za-z])|[\u0370-\u03ff])"

@@ -73,6 +73,7 @@ mass length^2 time^-2 current^-2 henry=1000 | +H | henry | henries
 mass time^-2 current^-1 tesla=1000 | +T | +tesla | 特斯拉
 mass length^2 time^-2 current^-1 weber=1000 | +Wb | +weber |
 temperature kelvin=1 | K | kelvin | 开尔文
+amount length^-3 molar=1000 | +M_ | molar |
 amount mole=1 | +mol | +mole | 摩尔 モル 몰 моль
 length^2 acre=4046.8564224 | | acre | акр акров 英亩
 length^2 hectare=10000 | ha | hectare | hektar hectáreas ettari гектар гектаров 公顷

@@ -262,6 +262,16 @@ def with_kelvins(text: str, reference: str) -> str:
     return f"{text[:-1]} K" if _ENDS_IN_K.search(text) and unit_of(reference).is_("kelvin") else text
 
 
+_ENDS_IN_M = re.compile(r"(?<=\d)(?:\s|\\[,;: ]|~)*(?:\\(?:text|mathrm|rm)\s?\{\s*)?M\s?\}?\Z")
+_ASKS_CONCENTRATION = re.compile(r"(?i)\b(?:concentration|molarity|molar)")
+
+
+def with_molars(text: str, question: str) -> str:
+    """The text with `0.5 M` as `0.5 molar` where the question asks for a concentration; else it may be millions."""
+    is_molar = text.rstrip("} ")[-1:] == "M" and _ASKS_CONCENTRATION.search(question)
+    return _ENDS_IN_M.sub(" molar", text) if is_molar else text
+
+
 _RATIO_IN_WORDS = re.compile(r"\d+(?: to \d+)+")
 
 

@@ -295,6 +295,8 @@ def _option_with_rest(option: re.Match[str]) -> Choice | None:
     return Choice((letter, *sorted(others)), text)
 
 
+_LAYOUT = " \t\n&"
+"""Around an option in a table of LaTeX."""
 _QUESTION_CHARS = 32_000
 """Only this many characters at the end of a question are read: options are its last part."""
 _MARK = re.compile(
@@ -310,6 +312,12 @@ def options_of(problem: Problem) -> Options:
 
 @text_cache(4096)
 def options_in(question: str) -> Options:
+    """The options that a question lists, as `plain_text` gives them."""
+    return _distinct(written_options(question).items())
+
+
+@text_cache(4096)
+def written_options(question: str) -> Options:
     """The last run of marks A, B, C, ... in a question, each with the text up to the next mark."""
     text = "\n".join(bare_text(line) for line in one_notation(question[-_QUESTION_CHARS:]).splitlines())
     run: list[re.Match[str]] = []
@@ -322,9 +330,9 @@ def options_in(question: str) -> Options:
     if not run:
         return {}
     ends = [mark.start() for mark in run[1:]] + [len(text)]
-    texts = [text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
-    texts[-1] = texts[-1].split("\n", 1)[0]  # what follows the last option does not belong to it
-    return _distinct(zip(LETTERS, texts, strict=False))
+    texts = [text[mark.end() : end].strip(_LAYOUT) for mark, end in zip(run, ends, strict=True)]
+    texts[-1] = texts[-1].split("\n", 1)[0].strip(_LAYOUT)  # what follows the last option does not belong to it
+    return dict(zip(LETTERS, texts, strict=False))
 
 
 def _listed(value: Any) -> list[tuple[str, str]]:

@@ -18,11 +18,13 @@ from cooper_verify.rules.plain_text import (
     plain_text,
     without_accents,
 )
+from cooper_verify.rules.question import WORDS, asked_part, asks_once
 from cooper_verify.rules.rule import RULES, ComputedConfig
 from cooper_verify.rules.values.chemistry import are_same_formula, chemical
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.spelled import spelled_number
 from cooper_verify.rules.variants import may_name_the_same
+from cooper_verify.rules.word_forms import form_of
 from cooper_verify.rules.words import Words, unread
 
 _REASON = re.compile(r"(?:,|(?<!\s))\s++(?:because|since)\b|,\s++(?:as|which|who|where|so)\b", re.IGNORECASE)
@@ -82,10 +84,38 @@ def exact_verdict(reference: str, completion: str, question: str = "") -> Verdic
     is_said = (
         said and _is_same(reference, answer.whole[said.end() :], words) and words.know(filter(None, said.groups()))
     )
-    if is_said or _is_same(reference, answer.whole, words):
+    if is_said or _is_same(reference, answer.whole, words) or _says_what_is_asked(reference, answer.whole, question):
         return "correct"
     is_answer = len(answer.whole.split()) <= len(reference.split())
     return _difference(reference, answer.whole) if is_answer and plain_text(answer.whole) else "unparsed"
+
+
+def _says_what_is_asked(reference: str, text: str, question: str) -> bool:
+    """Whether a sentence says the reference with words of a single question: "Car A is faster", "The train arrives at
+    9 pm". Of "Who beat Ann?", "Ann beat Ben" does not: the reference is the subject of "is", or stands behind it, a
+    preposition of place or the verb of "does Ann beat"."""
+    asked = asked_part(question)
+    if not asks_once(asked) or _JOINS.search(asked) or text.rstrip().endswith("?"):
+        return False
+    found, expected = plain_text(text), plain_text(reference)
+    known = [form_of(word) for word in WORDS.findall(plain_text(asked))]
+    front, behind = found.removesuffix(f" {expected}"), found.removeprefix(f"{expected} ")
+    is_behind = front != found and (
+        front.split()[-1] in _LINKS or ((" do" in asked or " did" in asked) and form_of(front.split()[-1]) == known[-1])
+    )
+    is_subject = behind != found and behind.split()[0] in _IS
+    rest = front if is_behind else behind if is_subject else ","
+    said = rest.split()
+    return (
+        all(word.isalpha() and (word in _FRAMES or form_of(word) in known) for word in said)
+        and _JOINS.search(rest) is None
+    )
+
+
+_IS = {"is", "are", "was", "were"}
+_LINKS = {*_IS, "at", "on", "in", "called", "named"}
+_FRAMES = {*_LINKS, "the", "a", "an", "it", "so", "therefore", "thus", "hence"}
+_JOINS = re.compile(r"\b(?:not|no|never|except|than|nor|but|other)\b|n't\b")
 
 
 def _boxed_verdict(reference: str, answer: TextAnswer, words: Words) -> Verdict:

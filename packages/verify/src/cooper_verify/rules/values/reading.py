@@ -56,7 +56,7 @@ _MONEY_WITH_POINT = re.compile(
     rf"|\d{{1,3}}(?:\.\d{{3}})+\s?(?:[{CURRENCY_SIGNS.replace('£', '')}]|euros?\b|EUR\b|BRL\b|reais\b)"
 )
 """`€1.200`, which is 1200 in most countries with euros."""
-_MIXED = re.compile(r"(\d{1,9}) and ((?:\\[dt]?frac\s?)?(?:\{?\d{1,9}\}?){2}|\d{1,9}/\d{1,9})")
+_MIXED = re.compile(r"(\d{1,9}) and ((?:\\[dt]?frac\s?)?(?:\{?\d{1,9}\}?){2}|\d{1,9}/\d{1,9})(?!\d)([^\d]*)")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){1,9}")
 _LAKHS = re.compile(r"[1-9]\d?(?:,\d{2}){1,6},\d{3}")
 """Groups as in India: `12,34,567`."""
@@ -135,6 +135,8 @@ def _read(text: str) -> list[Any]:
         return []  # `1.234,5`, as many countries write 1234.5, or two numbers
     if division := read_division(text) or ("mod" in text and read_congruence(text)):
         return [division]
+    if ")" in text and (labelled := _labelled(text)):
+        return [labelled]
     alternatives = split(text, " or ")
     if len(alternatives) > 1:
         return _alternatives([part.strip(" ,;") for part in alternatives])
@@ -145,7 +147,9 @@ def _read(text: str) -> list[Any]:
     else:
         found = _listed(parts, text)
         mixed = _MIXED.fullmatch(text)  # "2 and 1/3"
-        found += filter(None, [read_scalar(text), read_parts(text), mixed and read_scalar(" ".join(mixed.groups()))])
+        found += filter(
+            None, [read_scalar(text), read_parts(text), mixed and read_scalar(" ".join(mixed.groups()).strip())]
+        )
     if "Z" in text and (integers := read_integers(text)):
         return [integers]
     if steps := read_steps(text):
@@ -153,6 +157,24 @@ def _read(text: str) -> list[Any]:
     if _ONLY_DECIMAL.fullmatch(text):
         found.append(Scalar(text, number(Fraction(text.replace(",", ".")), True), True))
     return found
+
+
+_PART_LABEL = re.compile(r"(?:\A|(?<=[\s,;.}]))(?:\\text\s?\{\s?)?\(?([a-h])\)\s?\}?(?=[\s\\$-]*[\w\\$.-])")
+"""`(a) 12, (b) 14`."""
+
+
+def _labelled(text: str) -> System | None:
+    """Values of the parts of a question, by their labels; None for what has not all labels from (a) on."""
+    labels = [*_PART_LABEL.finditer(text)]
+    if len(labels) < 2 or labels[0].start() or sorted(mark[1] for mark in labels) != [*"abcdefgh"][: len(labels)]:
+        return None
+    ends = [mark.start() for mark in labels[1:]] + [len(text)]
+    values = [_read(text[mark.end() : end].strip(" ,;.")) for mark, end in zip(labels, ends, strict=True)]
+    return (
+        System(tuple(Named(f"({mark[1]})", (), value) for mark, value in zip(labels, values, strict=True)))
+        if all(values)
+        else None
+    )
 
 
 def _alternatives(parts: Sequence[str]) -> list[Any]:

@@ -281,6 +281,11 @@ _POLAR = ["r", "\\rho", "\\theta", "\\varphi", "\\phi", "z"]
 """Names of coordinates whose order is not that of the alphabet."""
 
 
+def in_usual_order(order: Sequence[str]) -> list[str]:
+    """The names of coordinates as a point has them."""
+    return sorted(order, key=_POLAR.index if {*order} <= {*_POLAR} else None)
+
+
 def compare_system_and_values(reference: Any, answer: Any, compare: Compare) -> Verdict:
     """The verdict where one side has no names: its values are in the order of the names, or it takes a reader."""
     system = reference if isinstance(reference, System) else answer
@@ -293,7 +298,7 @@ def compare_system_and_values(reference: Any, answer: Any, compare: Compare) -> 
     other = answer if system is reference else reference
     if isinstance(other, System) or (isinstance(other, Several) and other.form != "list"):
         return "unparsed"
-    usual = sorted(order, key=_POLAR.index if {*order} <= {*_POLAR} else None)
+    usual = in_usual_order(order)
     if order != usual and isinstance(other, Tuple):  # y = 3, x = 5 is the point (5, 3), if any
         inner = replace(system, parts=tuple(sorted(system.parts, key=lambda part: usual.index(part.name))))
         sides = (inner, other) if system is reference else (other, inner)

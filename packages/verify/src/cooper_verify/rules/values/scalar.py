@@ -95,6 +95,7 @@ _MAY_SCALE = re.compile(r"\d[kKMBT]\Z")
 _PERCENT_AT_END = re.compile(r"\s*(?:\\?%|\bper ?cent|\bpct)\Z")
 _ATTACHED = re.compile(r"(-?\d[\d,.]*?)\s?([msghlLNJWVAC])")
 _CHANGED_FIGURES = re.compile(r"\d\s?\^?\s?(?:\{\s?|\\text\{)?(?:st|nd|rd|th)\b|\d\s?(?:B\.?C\.?E?|A\.?D|C\.E|CE)\b")
+_LETTER_OF_UNIT = re.compile(r"(?<![A-Za-z])([A-Za-z])[\s}]*\Z")
 _REASON = re.compile(
     r",?\s(?:because|since|so that|as (?:it|he|she|they|we|there|the)|which|where|after|when rounded|after rounding"
     r"|if we round|rounded|assuming)\b"
@@ -270,6 +271,12 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
         return "unparsed"
     if is_number and has(answer.tree, "factorial") and not expressions:
         return "unparsed"  # 5! may be the question, and 9!!! takes forever
+    if (
+        not reference.unit
+        and (letter := _LETTER_OF_UNIT.search(answer.measured))
+        and letter[1] in names(reference.tree)
+    ):
+        return "unparsed"  # grams, or the variable g again
     trees = _readings(reference, answer)
     if any(same(reference.tree, tree, symbolic) for tree in trees):
         is_unfinished = reference.is_final and not answer.is_final  # a reference may be 4/2 itself
@@ -425,7 +432,7 @@ def _called(scalar: Scalar) -> set[str]:
     return {*_CALL.findall(scalar.text)} if "(" in scalar.text else set()
 
 
-_PART = re.compile(r"\\?[$\u20ac\u00a3]\s?\d[\d,.]*|\d[\d,.]*\s?(?:[A-Za-z\u00b0]+|'|\")")
+_PART = re.compile(r"\\?[$\u20ac\u00a3]\s?\d[\d,.]*|\d[\d,.]*\s?(?:[A-Za-z\u00b0]+|'|\"|\u00a2)")
 _FEET = re.compile(r"(?<!\d)(\d++)'\s?(\d+(?:\.\d+)?)\s?(?:\\?\"|'')")
 """`5'6"`."""
 _HOURS = re.compile(r"(?<!\d)(\d++)\s?h\s?(\d+)\s?m(?:in)?(?![A-Za-z])")

@@ -17,10 +17,12 @@ def spelled_number(text: str) -> Fraction | None:
     if not head or not any(word.removesuffix("s") in PARTS for word in tail.split()):
         head, tail = whole.replace(" and ", " "), "zero"
     places = [ONES.get(word, 10) for word in digits.split()]
-    total, rest = _sum(head.split()), _sum(tail.split())
+    *parts, last = tail.split()
+    scale = TIMES.get(last.removesuffix("s"), 1) if parts else 1  # "one and a half million"
+    total, rest = _sum(head.split()), _sum(parts if scale > 1 else [*parts, last])
     if total is None or rest is None or any(digit > 9 for digit in places):
         return None
-    return sign * (total + rest + Fraction("0." + "".join(map(str, places or [0]))))
+    return sign * scale * (total + rest + Fraction("0." + "".join(map(str, places or [0]))))
 
 
 def _sum(words: Sequence[str]) -> Fraction | None:

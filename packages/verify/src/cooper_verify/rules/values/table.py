@@ -97,8 +97,20 @@ def _system_and_values(comparison: Comparison, one: Any, other: Any) -> Verdict:
     if verdict != "correct":
         return verdict
     system = next(side for side in (one, other) if isinstance(side, System))
-    places = places_of([part.name for part in system.parts], comparison.words.question)
-    return "correct" if places == sorted(places) else "unparsed"
+    names_of_parts = [part.name for part in system.parts]
+    if names_of_parts[0][0] == "(":
+        return "unparsed"  # values of "(a)" and "(b)", and two values of one
+    if isinstance(one if system is other else other, Tuple):
+        names_of_parts = relation.in_usual_order(names_of_parts)
+    if any(places_of([name], comparison.words.question) for name in names_of_parts):
+        return "correct" if _are_asked_in_order(comparison, names_of_parts) else "unparsed"
+    return "correct"
+
+
+def _are_asked_in_order(comparison: Comparison, names_of_parts: Sequence[str]) -> bool:
+    """Whether the question asks for all of these names, and in this order."""
+    places = places_of([name.replace("\\var", "\\") for name in names_of_parts], comparison.words.question)
+    return bool(places) and places == sorted(places)
 
 
 def _several(comparison: Comparison, one: Several, other: Several) -> Verdict:
@@ -129,6 +141,9 @@ def _without_name(comparison: Comparison, one: Any, other: Any) -> Verdict:
         return "unparsed"
     if named is one and is_function_of_name(named.name):
         return "unparsed"  # a reference such as |x| = 3 is an equation
+    sides_of_ratio = named.name.split(":")
+    if len(sides_of_ratio) > 2 and comparison.words.question and not _are_asked_in_order(comparison, sides_of_ratio):
+        return "unparsed"
     bare = other if named is one else one
     if isinstance(bare, Several | Tuple) and any(
         isinstance(reading, Named) and reading.name != named.name for element in bare.elements for reading in element
