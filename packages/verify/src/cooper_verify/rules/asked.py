@@ -75,8 +75,9 @@ _PART_IS = re.compile(
     rf"(?:of\s(?![$\d])[^.,;\d]{{1,60}}\s)?(?:is|are|was|were|equals|=)\b",
     re.IGNORECASE,
 )
-_OF_MADE = re.compile(r"\bof (?:the|their|its) (squares|cubes|reciprocals|roots|logarithms)\b")
 """A part, or what is made from it, whose value is stated: "half of it is 12"."""
+_OF_MADE = re.compile(r"\bof (?:the|their|its) (squares|cubes|reciprocals|roots|logarithms)\b")
+"""What is made from values, of which something is the value: "the sum of their squares is 12"."""
 
 _SIGN_OF_ESTIMATE = r"(?:\u2248|\\(?:approx|simeq|sim|cong)(?![A-Za-z])|(?:(?<=\s)|\A)~)"
 _ESTIMATE = re.compile(rf"(?i)(?:(?P<sign>{_SIGN_OF_ESTIMATE})|{words_of('about')})[\s$({{]*\Z")
