@@ -169,7 +169,7 @@ def test_pairs_that_are_listed_stay_as_they_are():
 
 
 def _pairs(config: RunConfig) -> list[str]:
-    return [part.kind for part in config.cooptimization.pairs]
+    return [PAIRS.kind_of(part) for part in config.cooptimization.pairs]
 
 
 @pytest.mark.parametrize(
