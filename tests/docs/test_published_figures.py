@@ -412,6 +412,25 @@ def test_gold_after_three_times_the_steps_is_that_of_the_saved_runs():
     assert "PRIME ends at {} and {} with the first two".format(*ends("prime", gold)) in readme
 
 
+def test_what_near_references_cost_in_table_a_is_that_of_the_saved_runs():
+    saved = {(run["design"], run["hole"], run["planting"]): run for run in runs("cotraining-A-report")}
+    pairs = [(run, saved["cooper", *key]) for (design, *key), run in saved.items() if design == "cooper_near"]
+    ends = [[run["reward_model_end_accepts"] for run in arm] for arm in zip(*pairs, strict=True)]
+    (near, j), (without, j_without) = ([mean(end[what] for end in arm) for what in ("hacks", "j")] for arm in ends)
+    measured, summary = page("docs/co-training-measured.md"), page("docs/co-training.md")
+    phrase = (
+        f"accepts {near:.2f} of the written hacks where it accepts {without:.2f} without them, with a J of {j:.2f} "
+    )
+    assert f"{phrase}and not {j_without:.2f}" in measured
+    assert f"accepts {near:.2f} of the hacks, without near references {without:.2f}" in summary
+    models: dict[str, list[float]] = {}
+    for run, other in pairs:
+        models.setdefault(run["hole"].partition("@")[0], []).append(run["gold_end"] - other["gold_end"])
+    below, interval = difference([mean(golds) for golds in models.values()])
+    assert f"({below}, {interval}, five models)".replace("(-", "(−") in summary
+    assert f"ends {below.strip('-')} below itself without them ({interval}, five planted models)" in measured
+
+
 def difference(values: Sequence[float]) -> tuple[str, str]:
     """The mean and its 95 % interval by Student's t, as the pages write them."""
     middle, low, high = mean_interval(values)
