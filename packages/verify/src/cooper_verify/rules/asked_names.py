@@ -139,21 +139,15 @@ def may_be_named(name: str, asked: str, question: str) -> bool:
         return True  # `may_be_angle` tells
     own = _bare_name(name)
     is_sum = re.search(r"[-/^]", own) is None
-    may_turn = (
-        not name.isupper() or _IN_FIGURE.search(asked) is not None
-    )  # the segment BA, unlike a number or a product
+    may_turn = not name.isupper() or _IN_FIGURE.search(asked)  # the segment BA, unlike a number or a product
     is_call = re.fullmatch(r"[a-z]\([^()]*\)", own)
     calls = re.findall(rf"(?<![a-z\\]){own[0]}\([^()]*\)", asked) if is_call else []
     if calls and own not in map(_bare_name, calls):
         return False
     if own not in terms and re.search(rf"(?<![\w\\])(?<!\d\s){re.escape(own)}\s?=\s?-?\d[\d.]*+(?![\w\\^/])", asked):
         return False  # "at x = 3" is given
-    if (
-        not terms
-        or own in terms
-        or (is_sum and may_turn and sorted(own) in map(sorted, terms))
-        or asks_function(name, asked)
-    ):
+    is_turned = is_sum and may_turn and sorted(own) in map(sorted, terms)
+    if not terms or own in terms or is_turned or asks_function(name, asked):
         return True
     letters = {*_LETTER_OF_NAME.findall(own)}
     if re.fullmatch(r"[a-z][^a-z(]*\([^()]*\)", own):
@@ -226,11 +220,8 @@ def heads(before: str) -> list[str]:
         return []
     if found["whose"]:
         return [f"{found['whose']} {words[-1]}"]
-    return (
-        [words[-1]]
-        if found["verb"] in ("is", "are", "was", "were", "equals") or found["of"].endswith("length ")
-        else []
-    )
+    is_of_head = found["verb"] in ("is", "are", "was", "were", "equals") or found["of"].endswith("length ")
+    return [words[-1]] if is_of_head else []
 
 
 def may_be_head(head: str, question: Question) -> bool:

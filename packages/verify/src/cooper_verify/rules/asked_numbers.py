@@ -27,10 +27,8 @@ def numbers_of_things(before: str) -> list[str]:
 def has_numbers(text: str, words: str) -> bool:
     """Whether a question says these numbers with these bounds: "at least two" is not "two"."""
     said, figures = _NUMBERED.findall(text.casefold()), _in_figures(words)
-    return (
-        figures in map(_in_figures, said)
-        or re.search(rf"(?<!least )(?<!most )(?<!than )\b{figures}\b", text) is not None
-    )
+    is_said_alone = re.search(rf"(?<!least )(?<!most )(?<!than )\b{figures}\b", text) is not None
+    return is_said_alone or figures in map(_in_figures, said)
 
 
 def _in_figures(words: str) -> str:

@@ -229,8 +229,10 @@ def verdict_by(
     no value."""
     reference = with_molars(with_point(reference_text(answer), question), question)
     choice = reference_choice(reference) if reference else None
-    if choice and (verdict := choice_verdict(choice, completion, options_in(question), question)) != "unparsed":
-        return verdict
+    if choice:
+        verdict = choice_verdict(choice, completion, options_in(question), question)
+        if verdict != "unparsed" or not {*choice.letters} < written_options(question).keys():
+            return verdict
     final = extract_answer(completion, factorials="!" in reference)
     words = Words(question, answer, *final.counted)
     comparison = Comparison(symbolic, solutions, expressions, words)
@@ -276,10 +278,10 @@ def _may_be_marked(texts: Sequence[str], kind: str, reference: str, comparison: 
 
 
 def _verdict_by_value(choice: Choice, final: FinalAnswer, question: str, comparison: Comparison) -> Verdict:
-    """The verdict on a value where the reference is an option: which of those that the question lists it is. All others
-    must differ from it."""
+    """The verdict on a value where the reference is one of the options that the question lists: which of them it is.
+    All others must differ from it."""
     options = {letter: clean(text) for letter, text in written_options(question).items()}
-    if not {*choice.letters} < options.keys() or len(final.texts) != 1 or not comparison.words.know(final.words):
+    if len(final.texts) != 1 or not comparison.words.know(final.words):
         return "unparsed"
     verdicts = {letter: _text_verdict(final.texts[0], text, comparison) for letter, text in options.items()}
     others = [verdicts[letter] for letter, text in options.items() if readings(text) and verdicts[letter] != "correct"]

@@ -104,12 +104,11 @@ def _says_what_is_asked(reference: str, text: str, question: str) -> bool:
         front.split()[-1] in _LINKS or ((" do" in asked or " did" in asked) and form_of(front.split()[-1]) == known[-1])
     )
     is_subject = behind != found and behind.split()[0] in _IS
-    rest = front if is_behind else behind if is_subject else ","
-    said = rest.split()
-    return (
-        all(word.isalpha() and (word in _FRAMES or form_of(word) in known) for word in said)
-        and _JOINS.search(rest) is None
-    )
+    if not (is_behind or is_subject):
+        return False
+    rest = front if is_behind else behind
+    is_known = all(word.isalpha() and (word in _FRAMES or form_of(word) in known) for word in rest.split())
+    return is_known and _JOINS.search(rest) is None
 
 
 _IS = {"is", "are", "was", "were"}

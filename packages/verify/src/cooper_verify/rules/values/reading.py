@@ -170,11 +170,9 @@ def _labelled(text: str) -> System | None:
         return None
     ends = [mark.start() for mark in labels[1:]] + [len(text)]
     values = [_read(text[mark.end() : end].strip(" ,;.")) for mark, end in zip(labels, ends, strict=True)]
-    return (
-        System(tuple(Named(f"({mark[1]})", (), value) for mark, value in zip(labels, values, strict=True)))
-        if all(values)
-        else None
-    )
+    if not all(values):
+        return None
+    return System(tuple(Named(f"({mark[1]})", (), value) for mark, value in zip(labels, values, strict=True)))
 
 
 def _alternatives(parts: Sequence[str]) -> list[Any]:

@@ -271,11 +271,8 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
         return "unparsed"
     if is_number and has(answer.tree, "factorial") and not expressions:
         return "unparsed"  # 5! may be the question, and 9!!! takes forever
-    if (
-        not reference.unit
-        and (letter := _LETTER_OF_UNIT.search(answer.measured))
-        and letter[1] in names(reference.tree)
-    ):
+    letter = None if reference.unit else _LETTER_OF_UNIT.search(answer.measured)
+    if letter and letter[1] in names(reference.tree):
         return "unparsed"  # grams, or the variable g again
     trees = _readings(reference, answer)
     if any(same(reference.tree, tree, symbolic) for tree in trees):
