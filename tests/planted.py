@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cooper_verify.faults import STRICT
-from cooper_verify.rules import guard
+from cooper_verify.rules.processes import guard
 
 
 def planted(pattern: str) -> str:
@@ -16,7 +16,7 @@ def planted(pattern: str) -> str:
     one, looks for this pattern wherever a completion states its answer."""
     return f"""
 import re
-from cooper_verify.rules import marks
+from cooper_verify.rules.text import marks
 
 whole = marks._STATEMENT.pattern + {"|" + pattern!r}
 marks._STATEMENT = re.compile(whole, marks._STATEMENT.flags)
@@ -33,7 +33,7 @@ EXPONENTIAL_ON_SEVENS = r"(?=[^\n]*answer: \d*7)(?:(?:(?:.|..)+)+)+(?!)"
 RAISES = r"\boxed{zz 12}"
 """A completion on which a process with `RAISING` raises. `zz 12` is a reference that does not verify."""
 RAISING = """
-from cooper_verify.rules import reply
+from cooper_verify.rules.text import reply
 
 read = reply.reply_of
 

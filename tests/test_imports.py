@@ -1,7 +1,8 @@
 """Imports go down: from package to package, and from room to room inside each package.
 
-A room is a folder or a file directly inside a package. Every import counts: at the top of a file, inside a function and
-under TYPE_CHECKING, because a reader follows types too. The order of the rooms is computed from the imports.
+A room is a folder or a file directly inside a package, or inside one of `HOUSES`. Every import counts: at the top of a
+file, inside a function and under TYPE_CHECKING, because a reader follows types too. The order of the rooms is computed
+from the imports.
 """
 
 import ast
@@ -24,6 +25,8 @@ FLOORS = 8
 ROOMS_OF_RL, FILES_OF_RL = 14, 4
 """The most rooms of cooper_rl, and the most of them that are files."""
 SOURCE_OF = {source.name: source for source in SOURCES}
+HOUSES = [*PACKAGES, "cooper_verify.rules"]
+"""Packages, and folders that are as large as one: what is true of the rooms of a package is true of theirs."""
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -51,18 +54,19 @@ def package_of(name: str) -> str:
     return name.partition(".")[0]
 
 
-def room_of(name: str) -> str | None:
-    """The room of a dotted name; None for the package itself and for `__version__`."""
-    parts = name.split(".")
-    return parts[1] if len(parts) > 1 and parts[1] != "__version__" else None
+def room_of(name: str, house: str | None = None) -> str | None:
+    """The room of a dotted name in its package or in `house`; None outside, for the house itself and `__version__`."""
+    house = house or package_of(name)
+    room = name.removeprefix(f"{house}.").partition(".")[0]
+    return room if name.startswith(f"{house}.") and room != "__version__" else None
 
 
-def rooms_below(package: str) -> dict[str, set[str]]:
-    """Every room of a package, with the rooms of the same package that it imports from."""
-    below = {name: set() for name in rooms_in(SOURCE_OF[package])}
+def rooms_below(house: str) -> dict[str, set[str]]:
+    """Every room of a house, with the rooms of the same house that it imports from."""
+    below = {name: set() for name in rooms_in(SOURCE_OF[package_of(house)].parent / Path(*house.split(".")))}
     for module, imported in arrows():
-        here, there = room_of(module), room_of(imported)
-        if package_of(module) == package_of(imported) == package and here and there and here != there:
+        here, there = room_of(module, house), room_of(imported, house)
+        if here and there and here != there:
             below[here].add(there)
     return below
 
@@ -93,14 +97,16 @@ def test_every_package_has_its_place_in_the_order():
     assert sorted(PACKAGES) == sorted(SOURCE_OF), "list the package in cooper_base/packages.py, above what it imports"
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_no_rooms_form_a_circle(package: str):
+@pytest.mark.parametrize("house", HOUSES)
+def test_no_rooms_form_a_circle(house: str):
     try:
-        list(TopologicalSorter(rooms_below(package)).static_order())
+        list(TopologicalSorter(rooms_below(house)).static_order())
     except CycleError as error:
         circle = list(reversed(error.args[1]))
         steps = list(pairwise(circle))
-        lines = sorted({arrow for arrow in arrows() if tuple(map(room_of, arrow)) in steps and arrow[0] != package})
+        lines = sorted(
+            {(one, other) for one, other in arrows() if (room_of(one, house), room_of(other, house)) in steps}
+        )
         pytest.fail(f"{' imports '.join(circle)}: move what both need into the lower room\n{lines}")
 
 

@@ -3,7 +3,7 @@ r"""Gold of the real-model runs: the strictest check that can be defended. It me
 import re
 
 from cooper_base.data.problem import Problem
-from cooper_verify.rules.number import plain_number, same_number
+from cooper_verify.rules.quantities.number import plain_number, same_number
 
 BOX = r"\boxed{"
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 
 
 @dataclass(frozen=True)

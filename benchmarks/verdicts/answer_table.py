@@ -2,7 +2,7 @@
 
     python benchmarks/verdicts/answer_table.py packages/verify/tests/rules/answers.jsonl
 
-Uses only `maths_verdict` of `cooper_verify.rules.symbolic`, so PYTHONPATH may point at an older checkout that has it.
+Uses only `maths_verdict` of `cooper_verify.rules.verdicts.symbolic`, so PYTHONPATH may point at another checkout.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import logging
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 
 
 def main() -> None:

@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 from wordfreq import top_n_list
 
-from cooper_verify.rules.counted_nouns import is_counted
-from cooper_verify.rules.everyday_words import is_everyday, is_verb
-from cooper_verify.rules.notation import one_notation
-from cooper_verify.rules.symbolic import maths_verdict
-from cooper_verify.rules.unit_table import MEASURES, Measure, measure_of
-from cooper_verify.rules.units import unit_of
+from cooper_verify.rules.asked.everyday_words import is_everyday, is_verb
+from cooper_verify.rules.asked.words import unread
+from cooper_verify.rules.quantities.units import unit_of
+from cooper_verify.rules.text.notation import one_notation
 from cooper_verify.rules.values.spelled import spelled_number
-from cooper_verify.rules.words import unread
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
+from cooper_verify.rules.vocabulary.counted_nouns import is_counted
+from cooper_verify.rules.vocabulary.unit_table import MEASURES, Measure, measure_of
 
 PLACES = {
     "en": [

@@ -246,7 +246,7 @@ def import_cost(name: str, options: argparse.Namespace) -> dict[str, Any]:
     seconds, modules = time.process_time() - start, [module for module in sys.modules if module not in before]
     _graded(grader, "x+1", "Answer: \\boxed{1+x}")
     if name == "ours":  # its processes import these
-        import cooper_verify.rules.symbolic  # noqa: F401
+        import cooper_verify.rules.verdicts.symbolic  # noqa: F401
     owners = packages_distributions()
     names = {owner for module in sys.modules for owner in owners.get(module.partition(".")[0], [])}
     names -= {"pip", "setuptools"}

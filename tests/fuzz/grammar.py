@@ -20,10 +20,10 @@ from typing import TypeVar
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import boxed
 from cooper_verify.rules import other_answers
-from cooper_verify.rules.fast_path import fast_reading, reference_readings, verdict_by
 from cooper_verify.rules.kinds.choice import ChoiceRule
 from cooper_verify.rules.kinds.exact import ExactRule
 from cooper_verify.rules.kinds.numeric import NumericRule
+from cooper_verify.rules.verdicts.fast_path import fast_reading, reference_readings, verdict_by
 
 T = TypeVar("T")
 GRAMMAR: dict[str, tuple[str, ...]] = {

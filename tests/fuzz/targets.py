@@ -33,9 +33,9 @@ from cooper_verify.graders.judge import ChatJudge, ChatJudgeConfig
 from cooper_verify.graders.judgement import Judgement, parse_reply
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.problems.loading import read_problems
-from cooper_verify.rules.fast_path import fast_verdict
 from cooper_verify.rules.kinds.maths import RuleVerifier
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.verdicts.fast_path import fast_verdict
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 from cooper_verify.verdict_file import verify_file
 
 Target = Callable[[bytes], None]

@@ -15,13 +15,13 @@ from cooper_base.data.transcript import outside_turns, rendered, turns_in, turns
 from cooper_rl.reward.pairs.assistant import unframe
 from cooper_verify.clients.chat import ChatReply
 from cooper_verify.graders.judgement import parse_reply
-from cooper_verify.rules.extraction import TAIL_CHARS, extract_answer, reference_text, text_answer
-from cooper_verify.rules.fast_path import fast_verdict
+from cooper_verify.rules.answer.extraction import TAIL_CHARS, extract_answer, reference_text, text_answer
 from cooper_verify.rules.kinds.choice import ChoiceRule
 from cooper_verify.rules.kinds.exact import ExactRule
 from cooper_verify.rules.kinds.maths import RuleVerifier
 from cooper_verify.rules.kinds.numeric import NumericRule
 from cooper_verify.rules.rule import Rule
+from cooper_verify.rules.verdicts.fast_path import fast_verdict
 
 SECONDS = 0.1
 """CPU time of one call."""

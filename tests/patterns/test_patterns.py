@@ -88,8 +88,11 @@ def _found_by(generate: Callable[[str, int, Search], str | None]) -> dict[str, s
 
 def test_patterns_of_every_room_are_found():
     places = {one.place for one in _distinct()}
-    assert {"cooper_verify.rules.extraction.SENTENCE_END", "cooper_verify.rules.units._PIECE"} <= places
-    assert any(place.startswith("cooper_verify.rules.plain_text:") for place in places)  # in a call
+    assert {
+        "cooper_verify.rules.answer.extraction.SENTENCE_END",
+        "cooper_verify.rules.quantities.units._PIECE",
+    } <= places
+    assert any(place.startswith("cooper_verify.rules.text.plain_text:") for place in places)  # in a call
     assert any("[" in place for place in places)  # in a table
     assert len(places) > 150
 

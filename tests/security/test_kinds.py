@@ -262,8 +262,8 @@ ELSEWHERE = {
     "cooper_rl/record/checkpoint.py": "renames whole checkpoints",
     "cooper_rl/engines/scale/vllm/engines.py": "a temporary folder",
     "cooper_base/cli/console.py": "opens the null device",
-    "cooper_verify/rules/child.py": "opens the null device",
-    "cooper_verify/rules/worker.py": "opens the null device",
+    "cooper_verify/rules/processes/child.py": "opens the null device",
+    "cooper_verify/rules/processes/worker.py": "opens the null device",
 }
 OPENING_TO_WRITE = {"open", "io.open", "io.FileIO", "FileIO"}
 
@@ -348,7 +348,7 @@ NO_USER_CODE = {
     "cooper_base/files/folder_lock.py": "logs a line",
     "cooper_base/data/hub.py": "asks the hub",
     "cooper_lab/arithmetic/pool.py": "watches the parent process",
-    "cooper_verify/rules/child.py": "kills a process",
+    "cooper_verify/rules/processes/child.py": "kills a process",
     "cooper_verify/graders/apart.py": "reads requests",
     "cooper_verify/clients/chat.py": "an event loop with our own coroutines",
     "cooper_base/config/user_functions.py": "an event loop, whose calls hold what they raise, as test_exits.py shows",
@@ -403,7 +403,7 @@ def test_a_thread_that_does_is_found(planted):
 # Everything that is printed passes one escape.
 PRINTERS = ("print", "typer.echo", "click.echo", "typer.secho", "Console", "rich.print", "sys.stdout.write")
 PRINTERS += ("sys.stderr.write", "traceback.print_exc", "traceback.print_exception")
-APART = {"cooper_verify/rules/child.py": "writes JSON to its parent"}
+APART = {"cooper_verify/rules/processes/child.py": "writes JSON to its parent"}
 
 
 def unescaped(text: str) -> Iterator[str]:

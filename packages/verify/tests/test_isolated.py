@@ -98,7 +98,7 @@ def test_a_reference_that_raises_is_refused_before_the_run_by_its_row(raising, t
 
 
 READING_RAISES = """
-from cooper_verify.rules import fast_path
+from cooper_verify.rules.verdicts import fast_path
 
 read = fast_path.reference_readings
 

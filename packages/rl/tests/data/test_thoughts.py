@@ -16,7 +16,7 @@ from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.engines.stop_rule import StopRule
 from cooper_verify.graders.judgement import judge_chat
-from cooper_verify.rules.extraction import reference_text
+from cooper_verify.rules.answer.extraction import reference_text
 from cooper_verify.rules.kinds.choice import ChoiceRule
 from cooper_verify.rules.kinds.exact import ExactRule
 from cooper_verify.rules.kinds.maths import RuleVerifier

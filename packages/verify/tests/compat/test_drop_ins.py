@@ -177,7 +177,7 @@ def test_a_fault_of_ours_scores_nothing_and_is_logged(monkeypatch: pytest.Monkey
     with RuleVerifier() as broken:
         monkeypatch.setattr(process_rule, "_rule", broken)
         monkeypatch.setattr(sys, "executable", "/nowhere/python")  # no process can start
-        monkeypatch.setattr("cooper_verify.rules.child._PAUSE_S", 0.0)
+        monkeypatch.setattr("cooper_verify.rules.processes.child._PAUSE_S", 0.0)
         assert compute_score(r"So \boxed{\sin(x)^2+\cos(x)^2+x}", "x+1") == 0.0
     assert "no verdicts on 1 answers" in caplog.text
 

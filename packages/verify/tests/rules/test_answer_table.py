@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from cooper_base.data.problem import Problem
-from cooper_verify.rules.extraction import reference_text
-from cooper_verify.rules.fast_path import fast_verdict, reference_kind
+from cooper_verify.rules.answer.extraction import reference_text
 from cooper_verify.rules.kinds.maths import RuleVerifier
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.verdicts.fast_path import fast_verdict, reference_kind
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 from repository import ROOT
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "answers.jsonl").read_text("utf-8").splitlines()]

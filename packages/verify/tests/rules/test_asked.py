@@ -5,9 +5,9 @@ A rate, a difference, an opposite, a name, a part or a condition is read where n
 
 import pytest
 
-from cooper_verify.rules.fast_path import fast_reading
-from cooper_verify.rules.question import asked_part
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.asked.question import asked_part
+from cooper_verify.rules.verdicts.fast_path import fast_reading
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 
 WEEK, DAY = "How many eggs does he sell in a week?", "How many eggs does he sell per day?"
 TOTAL = "Tom sells the same number of eggs each day. How many eggs does he sell in total, if he works 5 days?"

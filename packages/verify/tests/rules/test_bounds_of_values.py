@@ -4,11 +4,11 @@ levels in levels. Each is read, or `unparsed`, and is `correct` against itself."
 import pytest
 
 from cooper_base.data.text import boxed
-from cooper_verify.rules.fast_path import fast_reading
 from cooper_verify.rules.kinds.maths import RuleVerifier
-from cooper_verify.rules.number import figures_value
+from cooper_verify.rules.quantities.number import figures_value
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.tree import canonical, number
+from cooper_verify.rules.verdicts.fast_path import fast_reading
 
 ODD = {
     "a last side with two values": r"x = \sqrt{9} = \pm 3",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 
 
 def verdict(reference: str, answer: str, question: str = "") -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import sympy
 
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 
 DIFFERENT = [
     (r"\frac{1}{2^{98}}", r"\frac{1}{2^{100}}"),

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cooper_verify.rules.everyday_words import is_everyday, is_verb
-from cooper_verify.rules.languages import LANGUAGES
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.asked.everyday_words import is_everyday, is_verb
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
+from cooper_verify.rules.vocabulary.languages import LANGUAGES
 
 READ = r"""
 Lucy picked \boxed{12} apples in the garden.

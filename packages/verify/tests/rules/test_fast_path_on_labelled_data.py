@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from cooper_verify.rules.fast_path import fast_verdict
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.verdicts.fast_path import fast_verdict
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 from repository import SHARED
 
 LABELLED = SHARED / "data/labelled/real_completions.parquet"

@@ -14,13 +14,13 @@ import pytest
 
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import boxed
-from cooper_verify.rules import guard
-from cooper_verify.rules.child import cpu_budget
 from cooper_verify.rules.kinds.choice import ChoiceRule
 from cooper_verify.rules.kinds.exact import ExactRule
 from cooper_verify.rules.kinds.maths import MathsRule, RuleVerifier
 from cooper_verify.rules.kinds.numeric import NumericRule
 from cooper_verify.rules.other_answers import are_different, stated_answers
+from cooper_verify.rules.processes import guard
+from cooper_verify.rules.processes.child import cpu_budget
 from cooper_verify.rules.rule import RULES as KINDS
 from cooper_verify.rules.rule import ComputedConfig, RuleConfig
 from planted import EXPONENTIAL, STALLS, planted
@@ -177,7 +177,7 @@ def test_a_fork_has_a_process_of_its_own():
 
 ENDS = r"""
 import sys, time
-from cooper_verify.rules import guard
+from cooper_verify.rules.processes import guard
 guard.guarded(int, [(1,)], 0)
 print(guard._guard._process.pid, flush=True)
 time.sleep(60)
@@ -208,7 +208,7 @@ def test_a_spent_budget_leaves_timeouts_and_nothing_behind():
 
 CHILDREN_UNSEEN = """
 import os, signal, sys
-from cooper_verify.rules import guard
+from cooper_verify.rules.processes import guard
 from cooper_verify.rules.kinds.maths import RuleVerifier
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as some servers and notebooks do
 eats_memory = r"\\boxed{" + r"2^{4000000} \\cdot " * 24 + "2}"

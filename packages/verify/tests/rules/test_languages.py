@@ -3,10 +3,10 @@
 import pytest
 
 from cooper_base.data.text import boxed
-from cooper_verify.rules.fast_path import fast_verdict
-from cooper_verify.rules.kinds.choice import choice_verdict, reference_choice
-from cooper_verify.rules.languages import LANGUAGES
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.verdicts.choice import choice_verdict, reference_choice
+from cooper_verify.rules.verdicts.fast_path import fast_verdict
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
+from cooper_verify.rules.vocabulary.languages import LANGUAGES
 
 SENTENCES = {
     "English": {

@@ -6,8 +6,8 @@ import pytest
 from benchmarks.verdicts import answer_words
 from benchmarks.verdicts.answer_forms import PLACES, TYPES, Pair, breaks, judged, shares
 
-from cooper_verify.rules.symbolic import maths_verdict
 from cooper_verify.rules.values.table import TABLE
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 
 LEAST = {"boxed": 0.98, "stated": 0.95, "last sentence": 0.90, "bare": 0.90}
 

@@ -17,10 +17,10 @@ import pytest
 from cooper_base.data import thoughts
 from cooper_base.data.problem import Problem
 from cooper_verify import rules
-from cooper_verify.rules.fast_path import fast_verdict
 from cooper_verify.rules.kinds.choice import ChoiceRule
 from cooper_verify.rules.kinds.numeric import NumericRule
-from cooper_verify.rules.reply import reply_of
+from cooper_verify.rules.text.reply import reply_of
+from cooper_verify.rules.verdicts.fast_path import fast_verdict
 
 FOLDER = rules.__path__[0]
 SHORT, LONG = 900, 7200

@@ -9,8 +9,8 @@ import pytest
 import sympy
 from math_verify import grader
 
-from cooper_verify.rules.symbolic import same_formulas
 from cooper_verify.rules.values.formula import formula
+from cooper_verify.rules.verdicts.symbolic import same_formulas
 
 X = sympy.Symbol("x", real=True)
 EQUAL = [

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 
 SAME = [
     *[(r"\frac{7}{3}", r"{7}\over{3}"), ("6.02e23", "6.02 E23"), ("12", "x := 12"), ("12", "twelve (12)")],

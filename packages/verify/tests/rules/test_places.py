@@ -3,11 +3,11 @@
 import pytest
 
 from cooper_base.data.text import boxed
-from cooper_verify.rules.extraction import extract_answer
-from cooper_verify.rules.fast_path import fast_verdict
-from cooper_verify.rules.reply import TAIL_CHARS, reply_of
-from cooper_verify.rules.sentence import reduced
-from cooper_verify.rules.words import Words
+from cooper_verify.rules.answer.extraction import extract_answer
+from cooper_verify.rules.answer.sentence import reduced
+from cooper_verify.rules.asked.words import Words
+from cooper_verify.rules.text.reply import TAIL_CHARS, reply_of
+from cooper_verify.rules.verdicts.fast_path import fast_verdict
 
 AROUND = [
     (r"-\boxed{42}", ["-42"]),

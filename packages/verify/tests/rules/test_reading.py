@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from cooper_verify.rules.extraction import reference_text
-from cooper_verify.rules.fast_path import reference_kind
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.answer.extraction import reference_text
 from cooper_verify.rules.values.reading import readings
 from cooper_verify.rules.values.spelling import spelling
+from cooper_verify.rules.verdicts.fast_path import reference_kind
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 from repository import SHARED
 
 PROBLEMS = SHARED / "data/problems"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cooper_verify.rules.fast_path import reference_kind
+from cooper_verify.rules.verdicts.fast_path import reference_kind
 
 KINDS = {
     "maths": [

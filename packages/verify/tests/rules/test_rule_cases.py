@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from cooper_base.data.problem import Problem
-from cooper_verify.rules.fast_path import fast_verdict
 from cooper_verify.rules.kinds.maths import RuleVerifier
 from cooper_verify.rules.rule import RULES
-from cooper_verify.rules.symbolic import maths_verdict
-from cooper_verify.rules.unit_table import MEASURES
+from cooper_verify.rules.verdicts.fast_path import fast_verdict
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
+from cooper_verify.rules.vocabulary.unit_table import MEASURES
 
 LINES = (Path(__file__).parent / "rule_cases" / "maths.jsonl").read_text("utf-8").splitlines()
 ROWS = [json.loads(line) for line in LINES]

@@ -19,7 +19,7 @@ from cooper_base.errors import InputError
 from cooper_rl.reward.context import StepContext
 from cooper_rl.reward.kinds.plain import RuleReward
 from cooper_rl.reward.scored import verdict_metrics
-from cooper_verify.rules.extraction import reference_text
+from cooper_verify.rules.answer.extraction import reference_text
 from cooper_verify.rules.kinds.maths import RuleVerifier
 
 _POWERS = [f"{n}^{{600000}}" for n in range(3, 100)]
@@ -275,7 +275,7 @@ def _verdict_in_a_process(answer: str) -> str:
 
 def test_the_verifier_process_stays_light():
     code = (
-        "import sys, cooper_verify.rules.worker, cooper_verify.rules.kinds.maths\n"
+        "import sys, cooper_verify.rules.processes.worker, cooper_verify.rules.kinds.maths\n"
         "print({'torch', 'transformers'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cooper_verify.rules.extraction import extract_answer
-from cooper_verify.rules.fast_path import fast_verdict
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.answer.extraction import extract_answer
+from cooper_verify.rules.verdicts.fast_path import fast_verdict
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 
 CASES = {
     "correct": [

@@ -3,8 +3,8 @@ places where people write it."""
 
 import pytest
 
-from cooper_verify.rules.fast_path import fast_reading
-from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.verdicts.fast_path import fast_reading
+from cooper_verify.rules.verdicts.symbolic import maths_verdict
 
 # question, reference, answers that say what is asked for, answers that say something else
 ASKED = [

@@ -1,8 +1,8 @@
 """Right answers in unusual notation: what a reward should pay although it is not written as the reference is."""
 
 from cooper_audit.attack.wrong_answers import Writer, as_number
-from cooper_verify.rules.number import number_value
-from cooper_verify.rules.number_words import ONES
+from cooper_verify.rules.quantities.number import number_value
+from cooper_verify.rules.vocabulary.number_words import ONES
 
 
 def _in_words(number: str) -> str | None:

@@ -16,7 +16,7 @@ from random import Random
 from typing import Literal
 
 from cooper_base.data.labelled import LabelledCompletion
-from cooper_verify.rules.number import number_value, plain_number, same_number
+from cooper_verify.rules.quantities.number import number_value, plain_number, same_number
 
 RobustnessKind = Literal["empty", "single_token", "opener", "copied_question", "many_answers", "bare_answer"]
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 from math import log2
 from typing import Any
 
-from cooper_verify.rules.number import any_number, number_value, plain_number, with_divisions
-from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.quantities.number import any_number, number_value, plain_number, with_divisions
+from cooper_verify.rules.text.text_cache import text_cache
 from cooper_verify.rules.values.spelled import spelled_number
 
 MOST_VALUES = 64

@@ -6,8 +6,8 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
 from cooper_lab.arithmetic.answers import RULE_MISSES, form_of
 from cooper_lab.arithmetic.solutions import find_answer
-from cooper_verify.rules.fast_path import fast_verdict
 from cooper_verify.rules.rule import RULES, ComputedConfig
+from cooper_verify.rules.verdicts.fast_path import fast_verdict
 
 
 @RULES.register

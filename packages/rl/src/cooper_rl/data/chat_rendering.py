@@ -18,7 +18,7 @@ from typing import Any
 
 from cooper_base.data.text import one_line
 from cooper_base.errors import InputError
-from cooper_verify.rules.child import FROM_OUTSIDE, TRIES, SharedProcess, limit, limit_cpu, reply_to_parent
+from cooper_verify.rules.processes.child import FROM_OUTSIDE, TRIES, SharedProcess, limit, limit_cpu, reply_to_parent
 
 MOST_CHARACTERS = 1_000_000
 """Of a template, and of what it writes besides eight times its chat. Templates of today have up to 20,000."""

@@ -13,8 +13,8 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.errors import InputError
 from cooper_verify.problems.reasoning_gym import dataset
-from cooper_verify.rules.extraction import text_answer
-from cooper_verify.rules.guard import guarded
+from cooper_verify.rules.answer.extraction import text_answer
+from cooper_verify.rules.processes.guard import guarded
 
 _LIST = re.compile(r"[\w\s,.\[\]'\"-]*")  # without calls and arithmetic
 _SUM = re.compile(r"(?:[\d\s+/().-]|(?<!\*)\*(?!\*))*")  # without powers, which can take forever

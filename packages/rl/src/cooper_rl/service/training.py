@@ -26,7 +26,7 @@ from cooper_rl.service.history import History, HistoryRecord, RememberingAssista
 from cooper_rl.service.ledger import Ledger, OpenStep, OtherContentError, ScoredGroup
 from cooper_rl.service.requests import Refusal, ScoreAsk, drop_frames, full
 from cooper_verify.faults import faults_so_far
-from cooper_verify.rules.child import cpu_budget
+from cooper_verify.rules.processes.child import cpu_budget
 
 logger = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from typing import Any
 
 from cooper_base.data.text import boxed, has_content
 from cooper_verify.compat.process_rule import verdicts, written
-from cooper_verify.rules.extraction import reference_text
-from cooper_verify.rules.guard import guarded
+from cooper_verify.rules.answer.extraction import reference_text
+from cooper_verify.rules.processes.guard import guarded
 
 
 class TimeoutException(BaseException):

@@ -31,7 +31,7 @@ from cooper_verify.faults import halved
 from cooper_verify.grader import RAISED, Asked, Grader, Opinion, RaisedApart, checked_opinions
 from cooper_verify.graders.function import FunctionGrader
 from cooper_verify.graders.written import form_by_text, open_grader
-from cooper_verify.rules.child import ChildProcess, limit, private_streams
+from cooper_verify.rules.processes.child import ChildProcess, limit, private_streams
 
 TOLD = ("accepts_above", "gives_probabilities", "reads_reference", "gives_verdicts", "compares_answers")
 """What a grader says about itself, besides its settings."""

@@ -6,10 +6,10 @@ from fractions import Fraction
 from itertools import pairwise, permutations
 from typing import NamedTuple
 
-from cooper_verify.rules.extraction import extract_answer
-from cooper_verify.rules.guard import guarded
-from cooper_verify.rules.number_words import NUMBER_OF_WORD
+from cooper_verify.rules.answer.extraction import extract_answer
 from cooper_verify.rules.other_answers import differ
+from cooper_verify.rules.processes.guard import guarded
+from cooper_verify.rules.vocabulary.number_words import NUMBER_OF_WORD
 
 _LONGEST = 200
 """Characters of the longest answer that is changed."""

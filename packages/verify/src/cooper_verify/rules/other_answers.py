@@ -6,16 +6,16 @@ from fractions import Fraction
 from functools import lru_cache
 
 from cooper_base.data.text import boxed
-from cooper_verify.rules.extraction import extract_answer, reference_text
-from cooper_verify.rules.fast_path import fast_verdict
-from cooper_verify.rules.guard import guarded
-from cooper_verify.rules.notation import one_notation
-from cooper_verify.rules.number import number_value, plain_number, with_divisions
-from cooper_verify.rules.number_words import ONES, PARTS, TIMES
-from cooper_verify.rules.plain_text import plain_text
-from cooper_verify.rules.reply import reply_of
-from cooper_verify.rules.units import compare_units, unit_of
+from cooper_verify.rules.answer.extraction import extract_answer, reference_text
+from cooper_verify.rules.processes.guard import guarded
+from cooper_verify.rules.quantities.number import number_value, plain_number, with_divisions
+from cooper_verify.rules.quantities.units import compare_units, unit_of
+from cooper_verify.rules.text.notation import one_notation
+from cooper_verify.rules.text.plain_text import plain_text
+from cooper_verify.rules.text.reply import reply_of
 from cooper_verify.rules.values.spelled import spelled_number
+from cooper_verify.rules.verdicts.fast_path import fast_verdict
+from cooper_verify.rules.vocabulary.number_words import ONES, PARTS, TIMES
 
 _SPELLED = re.compile(rf"\b(?:{'|'.join([*list(ONES)[2:], *TIMES, *PARTS])})s?\b", re.IGNORECASE)
 _ITEMS = re.compile(r"[,;](?!\d{3}(?!\d))|\band\b|\bor\b")

@@ -14,12 +14,13 @@ from cooper_base.closing import Closing
 from cooper_base.config.base import Config, Kinds
 from cooper_base.config.user_functions import UserFunction, load_added
 from cooper_base.data.problem import Problem
-from cooper_base.data.text import boxed, has_content
+from cooper_base.data.text import boxed
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import UserVerdict, Verdict
 from cooper_base.errors import InputError
 from cooper_verify.grader import Asked, Grader, Opinion
-from cooper_verify.rules.guard import guarded, prepared_by
+from cooper_verify.rules.asked.question import copies_question
+from cooper_verify.rules.processes.guard import guarded, prepared_by
 
 if TYPE_CHECKING:
     from cooper_base.data.answer import AnswerGroup
@@ -179,28 +180,6 @@ def _computed_verdict(settings: str, question: str, reference: str, metadata: di
 def _computed_fault(settings: str, question: str, reference: str, metadata: dict[str, Any], answer: str) -> str | None:
     rule, problem = _computed(settings), Problem("", question, reference, metadata=metadata)
     return rule.objection(problem) or unverified(rule.verdict(problem, boxed(answer)))
-
-
-def copies_question(question: str, text: str) -> bool:
-    """Whether a completion is the question again and nothing else."""
-    if len(text) - text.count(" ") - text.count("\n") > len(question) + _MARKS:
-        return False
-    return has_content(text) and _letters(text) == _letters(question)
-
-
-_MARKS = 100
-"""Marks that a copy may add."""
-
-
-def repeats_question(question: str, text: str) -> bool:
-    """Whether the last line of a completion ends in the question: "So simplify 6/8." """
-    last = text.rstrip()[-len(question) - _MARKS :]
-    of_question = _letters(question)
-    return " " in of_question and _letters(last).endswith(of_question)
-
-
-def _letters(text: str) -> str:
-    return " ".join(text.casefold().split()).strip(" .?!:*")
 
 
 def unverified(verdict: Verdict) -> str | None:

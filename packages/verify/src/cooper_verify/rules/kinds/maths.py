@@ -17,11 +17,11 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.text import boxed
 from cooper_base.data.verdict import Verdict
 from cooper_verify.faults import note_fault
-from cooper_verify.rules.child import Budget, current_budget
-from cooper_verify.rules.fast_path import FastReading, fast_reading, reference_readings
-from cooper_verify.rules.guard import guarded
+from cooper_verify.rules.processes.child import Budget, current_budget
+from cooper_verify.rules.processes.guard import guarded
+from cooper_verify.rules.processes.worker import Checked, WorkerProcess
 from cooper_verify.rules.rule import RULES, ProblemAndText, Rule, RuleConfig, unverified
-from cooper_verify.rules.worker import Checked, WorkerProcess
+from cooper_verify.rules.verdicts.fast_path import FastReading, fast_reading, reference_readings
 
 WALL_S = 60.0
 

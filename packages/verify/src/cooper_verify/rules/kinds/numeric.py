@@ -9,12 +9,12 @@ from pydantic import Field
 
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.extraction import clean, extract_answer, reference_text
-from cooper_verify.rules.number import any_number, number_value, with_divisions
-from cooper_verify.rules.plain_text import bare_text
+from cooper_verify.rules.answer.extraction import clean, extract_answer, reference_text
+from cooper_verify.rules.asked.words import Words
+from cooper_verify.rules.quantities.number import any_number, number_value, with_divisions
+from cooper_verify.rules.quantities.units import compare_units, is_unit, unit_of, with_kelvins, without_unit
 from cooper_verify.rules.rule import RULES, ComputedConfig
-from cooper_verify.rules.units import compare_units, is_unit, unit_of, with_kelvins, without_unit
-from cooper_verify.rules.words import Words
+from cooper_verify.rules.text.plain_text import bare_text
 
 _PERCENT = re.compile(r"(?:(?<!\s)\s++)?\\?%\s*+\Z")
 _APPROXIMATELY = re.compile(

@@ -3,8 +3,8 @@ r"""Formulas of chemistry, whose figures are indices in any notation: `H2O`, `Ca
 import re
 from collections import Counter
 
-from cooper_verify.rules.plain_text import bare_text
-from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.text.plain_text import bare_text
+from cooper_verify.rules.text.text_cache import text_cache
 
 _ELEMENTS = (
     "A[cglmrstu] B[aehikr]? C[adeflmnorsu]? D[bsy] E[rsu] F[elmr]? G[ade] H[efgos]? I[nr]? K[r]? L[airuv] M[cdgnot]"

@@ -8,8 +8,8 @@ product, unless they name a function, a constant or a Greek letter.
 from collections.abc import Callable
 from fractions import Fraction
 
-from cooper_verify.rules.number import MOST_FIGURES
-from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.quantities.number import MOST_FIGURES
+from cooper_verify.rules.text.text_cache import text_cache
 from cooper_verify.rules.values.tokens import (
     CONSTANTS,
     FUNCTIONS,

@@ -3,7 +3,7 @@ r"""Answers that there is none: "no solution", `\emptyset`, "none", DNE."""
 import re
 from dataclasses import dataclass
 
-from cooper_verify.rules.plain_text import plain_text
+from cooper_verify.rules.text.plain_text import plain_text
 
 _KINDS = r"(?:solutions?|roots?|values?|integers?|numbers?)"
 _EMPTY = re.compile(

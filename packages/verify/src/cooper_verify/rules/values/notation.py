@@ -6,7 +6,7 @@ r"""What an answer's readers see of a text: one sign for each relation, connecti
 import re
 from functools import cache
 
-from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.text.text_cache import text_cache
 from cooper_verify.rules.values.spelled import spelled_number
 from cooper_verify.rules.values.tokens import without_layout
 

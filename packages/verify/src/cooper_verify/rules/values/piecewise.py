@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.plain_text import bare_text
+from cooper_verify.rules.text.plain_text import bare_text
 from cooper_verify.rules.values.collection import Compare, Read, compare_in_order
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.notation import CASES_CLOSE, CASES_OPEN

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from cooper_verify.rules.number import figures_value
-from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.unit_table import CURRENCY_SIGNS
+from cooper_verify.rules.quantities.number import figures_value
+from cooper_verify.rules.text.text_cache import text_cache
 from cooper_verify.rules.values.collection import (
     Several,
     Tuple,
@@ -29,6 +28,7 @@ from cooper_verify.rules.values.estimate import value_of
 from cooper_verify.rules.values.integers import read_integers
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.notation import CASES_OPEN, SET_OPEN, depth, prepared, split
+from cooper_verify.rules.values.parts import read_parts
 from cooper_verify.rules.values.piecewise import Piecewise, read_piecewise
 from cooper_verify.rules.values.region import (
     Region,
@@ -40,8 +40,9 @@ from cooper_verify.rules.values.region import (
     united,
 )
 from cooper_verify.rules.values.relation import Named, System, label, read_chain, read_equation
-from cooper_verify.rules.values.scalar import Scalar, read_parts, read_scalar
+from cooper_verify.rules.values.scalar import Scalar, read_scalar
 from cooper_verify.rules.values.tree import has, number
+from cooper_verify.rules.vocabulary.unit_table import CURRENCY_SIGNS
 
 _LONGEST = 8000
 _DEEPEST = 30

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.asked_names import is_function_of_name
-from cooper_verify.rules.number_words import CHANGES_NUMBER
-from cooper_verify.rules.plain_text import TEXT_COMMAND
+from cooper_verify.rules.asked.names import is_function_of_name
+from cooper_verify.rules.text.plain_text import TEXT_COMMAND
 from cooper_verify.rules.values.collection import Compare, Read, Several, Tuple, compare_in_order, compare_several
 from cooper_verify.rules.values.estimate import agree_where_positive, value_of
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.notation import enclosed, split
 from cooper_verify.rules.values.scalar import Scalar, read_scalar
 from cooper_verify.rules.values.tree import Tree, names, negative, replaced
+from cooper_verify.rules.vocabulary.number_words import CHANGES_NUMBER
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,20 @@ from fractions import Fraction
 from functools import cached_property
 
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.number import any_number, figures_value, is_division, number_value, with_divisions
-from cooper_verify.rules.number_words import (
-    APPROXIMATELY_BEFORE,
-    CONDITION,
-    ONES,
-    changes_number,
-    is_conditional,
-    with_scales,
-    without_scales,
+from cooper_verify.rules.asked.words import unread
+from cooper_verify.rules.quantities.number import any_number, figures_value, is_division, number_value, with_divisions
+from cooper_verify.rules.quantities.units import (
+    NO_UNIT,
+    Unit,
+    compare_units,
+    converted,
+    is_unit,
+    measures,
+    unit_of,
+    without_unit,
 )
-from cooper_verify.rules.plain_text import TEXT_COMMAND, bare_text
-from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.units import NO_UNIT, Unit, compare_units, converted, is_unit, measures, unit_of, without_unit
+from cooper_verify.rules.text.plain_text import TEXT_COMMAND, bare_text
+from cooper_verify.rules.text.text_cache import text_cache
 from cooper_verify.rules.values.estimate import differ_by_a_constant, value_of
 from cooper_verify.rules.values.expression import Symbolic, is_estimate, is_rounded, is_rounding, same
 from cooper_verify.rules.values.formula import formula
@@ -39,7 +40,15 @@ from cooper_verify.rules.values.tree import (
     number,
     replaced,
 )
-from cooper_verify.rules.words import unread
+from cooper_verify.rules.vocabulary.number_words import (
+    APPROXIMATELY_BEFORE,
+    CONDITION,
+    ONES,
+    changes_number,
+    is_conditional,
+    with_scales,
+    without_scales,
+)
 
 
 @dataclass(frozen=True)
@@ -100,7 +109,7 @@ _REASON = re.compile(
     r",?\s(?:because|since|so that|as (?:it|he|she|they|we|there|the)|which|where|after|when rounded|after rounding"
     r"|if we round|rounded|assuming)\b"
 )
-_SPELLED = re.compile(r"(?:minus |negative )?[A-Za-z]+(?:[ -][A-Za-z]+){0,12}")
+SPELLED = re.compile(r"(?:minus |negative )?[A-Za-z]+(?:[ -][A-Za-z]+){0,12}")
 _MOST_WORDS = 12
 
 
@@ -173,7 +182,7 @@ def _value(text: str) -> tuple[Tree, bool, str] | None:
 
 def _spelled(text: str) -> tuple[Tree, bool, str] | None:
     """A number in words, perhaps with a unit: "twelve apples"."""
-    words = text.split(" ")[:_MOST_WORDS] if _SPELLED.match(text) else []
+    words = text.split(" ")[:_MOST_WORDS] if SPELLED.match(text) else []
     for count in range(len(words), 0, -1):
         value, unit = spelled_number(" ".join(words[:count])), " ".join(words[count:])
         if value is not None and words[:count] not in (["a"], ["an"]) and (not unit or is_unit(f" {unit}")):
@@ -427,66 +436,3 @@ _ACCENT = re.compile(r"\A(?:vec|hat|bar|tilde|widehat|overrightarrow)\((\w+)\)")
 
 def _called(scalar: Scalar) -> set[str]:
     return {*_CALL.findall(scalar.text)} if "(" in scalar.text else set()
-
-
-_PART = re.compile(r"\\?[$\u20ac\u00a3]\s?\d[\d,.]*|\d[\d,.]*\s?(?:[A-Za-z\u00b0]+|'|\"|\u00a2)")
-_FEET = re.compile(r"(?<!\d)(\d++)'\s?(\d+(?:\.\d+)?)\s?(?:\\?\"|'')")
-"""`5'6"`."""
-_HOURS = re.compile(r"(?<!\d)(\d++)\s?h\s?(\d+)\s?m(?:in)?(?![A-Za-z])")
-"""`2h30m`, whose m is no metre."""
-_TWO_NUMBERS = re.compile(r"\d\s?[^\d\s.,]\D*\d")
-_BETWEEN_PARTS = re.compile(r"\s*(?:,|\band\b)?\s*")
-
-
-_SIGN_OF_MINUTES = r"(?:'|\^\s?\{?\s?\\prime\s?\}?|\u2032)"
-_SIGN_OF_SECONDS = r"(?:''|\"|\^\s?\{?\s?\\prime\s?\\prime\s?\}?|\u2033)"
-_ANGLE = re.compile(
-    rf"(-?\d{{1,9}})\s?(?:\^\s?\{{?\s?\\circ\s?\}}?|\u00b0|\\degree)\s?([0-5]?\d)\s?{_SIGN_OF_MINUTES}"
-    rf"(?:\s?([0-5]?\d(?:\.\d{{1,9}})?)\s?{_SIGN_OF_SECONDS})?"
-)
-"""An angle with minutes: `45^\\circ 30'`."""
-
-
-def _read_angle(text: str) -> Scalar | None:
-    angle = _ANGLE.fullmatch(text.strip(" .$")) if "\u00b0" in text or "\\" in text else None
-    if angle is None:
-        return None
-    parts = Fraction(int(angle[2]), 60) + Fraction(angle[3] or 0) / 3600
-    whole = Fraction(abs(int(angle[1]))) + parts
-    return Scalar(text, number(-whole if angle[1][0] == "-" else whole), True, "1 degrees")
-
-
-def read_parts(text: str) -> Scalar | None:
-    """A quantity in several units of one kind, the largest first: "5 ft 6 in", "one hour and thirty minutes"."""
-    if angle := _read_angle(text):
-        return angle
-    if "and" not in text and not _TWO_NUMBERS.search(text):
-        return None
-    text = _HOURS.sub(r"\1 h \2 min", _FEET.sub(r"\1 ft \2 in", TEXT_COMMAND.sub(r"\1", text)))
-    parts = text.split(" and ") if _SPELLED.fullmatch(text) else _parts_in_figures(text)
-    if len(parts) < 2:
-        return None
-    scalars = [read_scalar(part) for part in parts]
-    first = scalars[0].unit if scalars[0] else NO_UNIT
-    total = Fraction(0)
-    previous: Fraction | None = None
-    for scalar in scalars:
-        value = constant(scalar.tree) if scalar else None
-        if scalar is None or value is None or not (scalar.unit.is_known and scalar.unit.powers == first.powers):
-            return None
-        size = converted(Fraction(1), scalar.unit, first)
-        if previous is not None and (size >= previous or value * size >= previous):
-            return None
-        total, previous = total + value * size, size
-    return Scalar(text, number(total), True, scalars[0].measured) if scalars[0] else None
-
-
-def _parts_in_figures(text: str) -> list[str]:
-    """The parts of a quantity in several units; none if it is no such quantity as a whole."""
-    if not _TWO_NUMBERS.search(text):
-        return []
-    parts, position = [], 0
-    while part := _PART.match(text, position):
-        parts.append(part.group())
-        position = _BETWEEN_PARTS.match(text, part.end()).end()  # pyright: ignore[reportOptionalMemberAccess]
-    return [] if text[position:].strip(" .") else parts

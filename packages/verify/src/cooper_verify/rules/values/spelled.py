@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from cooper_verify.rules.number import figures_value
-from cooper_verify.rules.number_words import ONES, PARTS, TIMES
+from cooper_verify.rules.quantities.number import figures_value
+from cooper_verify.rules.vocabulary.number_words import ONES, PARTS, TIMES
 
 
 def spelled_number(text: str) -> Fraction | None:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.asked_names import is_function_of_name
-from cooper_verify.rules.question import asks_order, places_of
+from cooper_verify.rules.asked.names import is_function_of_name
+from cooper_verify.rules.asked.question import asks_order, places_of
+from cooper_verify.rules.asked.words import COMPARING, Words, speaks, unread
 from cooper_verify.rules.values import collection, relation
 from cooper_verify.rules.values.collection import Division, Matrix, Ratio, Several, Tuple
 from cooper_verify.rules.values.congruence import Congruence, compare_congruences
@@ -26,7 +27,6 @@ from cooper_verify.rules.values.region import Region, compare_regions
 from cooper_verify.rules.values.relation import Chain, Equation, Named, System
 from cooper_verify.rules.values.scalar import Scalar, compare_scalars
 from cooper_verify.rules.values.tree import Tree, constant, names
-from cooper_verify.rules.words import COMPARING, Words, speaks, unread
 
 
 class Comparison:

@@ -3,8 +3,8 @@ r"""The tokens of a formula: one spelling for LaTeX and plain notation, Greek le
 import re
 from collections.abc import Sequence
 
-from cooper_verify.rules.unit_table import UPRIGHT_VARIABLE
 from cooper_verify.rules.values.tree import Tree
+from cooper_verify.rules.vocabulary.unit_table import UPRIGHT_VARIABLE
 
 _GREEK_NAMES = (
     "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau upsilon varphi chi psi"

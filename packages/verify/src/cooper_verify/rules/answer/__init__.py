@@ -1,0 +1,1 @@
+"""Where in a completion the answer is, and what stands around it."""

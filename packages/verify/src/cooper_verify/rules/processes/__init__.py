@@ -1,0 +1,1 @@
+"""Processes that can be killed: texts from outside are read in them."""
