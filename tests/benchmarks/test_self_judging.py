@@ -121,6 +121,7 @@ def _fit(settings, resume=False, until=None):
     return rows, [parameter.detach().clone() for parameter in trainer.parts.policy.model.parameters()]
 
 
+@pytest.mark.slow
 def test_a_run_resumes_bit_for_bit_and_its_policy_is_its_judge(settings, tmp_path):
     verdicts = verdict_folder(ASSETS / "policy", tmp_path / "verdict", "?")
     judging = {

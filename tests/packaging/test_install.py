@@ -73,6 +73,7 @@ def _install(python: Path, usual: str, *arguments: str, programs: str = "") -> s
 TORCH = VERSIONS["torch"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(HAS_GPU or sys.platform != "linux", reason="needs Linux without a GPU")
 @pytest.mark.parametrize(
     ("usual", "other", "says"),

@@ -14,6 +14,7 @@ from cooper_audit.attack.search import CALLS_A_ROUND, SEARCHED, search
 from cooper_base.cli.main import app
 from cooper_base.errors import InputError
 from cooper_verify.grader import Grader, Opinion
+from slow_members import first_fast
 
 HOLES = r"""
 import re
@@ -98,7 +99,7 @@ def searched(written, seed, rounds=10):
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", first_fast(EXPECTED, 3))
 def test_a_hole_that_no_pattern_writes_is_found_and_named(holes, name, seed):
     before, after, found = searched(f"{holes}:{name}", seed)
     assert before == "refuses right answers"  # its form is one; no pattern games it
@@ -168,6 +169,7 @@ def test_what_may_be_the_reference_is_no_wrong_answer(text, reference, stated):
     assert states(text, reference) is stated
 
 
+@pytest.mark.slow
 def test_what_is_found_is_kept_and_tried_again(monkeypatch, capfd, holes, tmp_path):
     def cooper(*arguments):
         monkeypatch.setattr(sys, "argv", ["cooper", "attack", *map(str, arguments)])

@@ -63,6 +63,7 @@ def run(tmp_path):
     return write_run(tmp_path / "run", metrics(30), groups)
 
 
+@pytest.mark.slow
 def test_it_answers_what_is_new_and_nothing_else(run):
     with watched(run) as port:
         status, page = ask(port, "/")

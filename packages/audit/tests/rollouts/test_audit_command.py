@@ -89,6 +89,7 @@ def rows_of_table(output):
     return [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if line.startswith("│")]
 
 
+@pytest.mark.slow
 def test_a_judge_of_a_real_server_is_a_grader_whose_failures_are_counted(cooper, tmp_path, monkeypatch):
     monkeypatch.setattr(console, "width", 120)  # a table that is not wrapped
     broken = True

@@ -211,6 +211,7 @@ def test_the_page_draws_lost_parts_first_and_shows_what_was_paid(tmp_path):
     assert 'id="parts"' in page
 
 
+@pytest.mark.slow
 def test_few_simulated_honest_runs_are_accused_and_a_lost_part_is_found():
     """benchmarks/runs/run_parts.md has the large table."""
     honest = [simulated(HONEST[name], np.random.default_rng(7)) for name in HONEST]

@@ -26,11 +26,12 @@ from cooper_audit.run.run_record import RunRecord
 from cooper_audit.run.table import JudgedRow, payment_shares, sums_of
 from cooper_audit.run.verdict import verdict_of
 from cooper_audit.statistics import Estimate
+from slow_members import first_fast
 
 HIDDEN = ("share 0.2", "learns, and half hacks", "grows to .3", "half of the problems", "every second step")
 
 
-@pytest.mark.parametrize("name", CHANGING)
+@pytest.mark.parametrize("name", first_fast(CHANGING, 12))
 def test_an_honest_run_whose_problems_change_is_not_accused(name):
     said = verdicts_on(simulated_run(CHANGING[name], 24, 8, 4, np.random.default_rng(sum(map(ord, name)))))
     assert said["audit"] not in (*ACCUSED, "broken")

@@ -287,6 +287,7 @@ def test_finished_cells_stay_as_they_are_and_a_killed_one_goes_on_from_its_check
     assert [step for step, _ in result["gold_curve"]] == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_a_cell_finished_with_other_settings_is_neither_kept_nor_overwritten_silently(tmp_path):
     chosen = _plan(tmp_path, designs=("rule",))
     run_cell(chosen.cells[0])

@@ -46,6 +46,7 @@ def test_tuning_and_report_share_no_cell_and_the_held_out_holes_are_reported():
     assert len(report) == 7
 
 
+@pytest.mark.slow
 def test_no_reward_model_of_table_b_reads_the_reference_and_none_has_solutions(tmp_path, monkeypatch):
     for table in ("A", "B"):
         for of_cell in plans(table, "pilot", tmp_path, monkeypatch, plantings=1):
@@ -133,6 +134,7 @@ def test_the_other_tables_run_by_the_same_command(table, rival, tmp_path, monkey
     assert sum(line.startswith(f"| `{rival}` | 1 |") for line in lines) == 3, "of none has the frozen version run"
 
 
+@pytest.mark.slow
 def test_what_a_reward_model_accepts_is_measured_on_the_same_answers():
     """The shipped reward model accepts lists of answers, which is its hole, and knows right from wrong."""
     model = load_scorer(

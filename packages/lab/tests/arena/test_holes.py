@@ -21,6 +21,7 @@ from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.run_config import build_config
 from cooper_verify.rules.kinds.maths import RuleVerifier
+from slow_members import first_fast
 
 PLANTED = [kind for kind in HOLES.records if kind != "none"]
 SOON = {"answer_lists", "numeric_blind_spot", "rule_blind_spot", "rule_tolerance"}
@@ -135,7 +136,7 @@ def test_the_tolerant_rule_accepts_what_is_off_by_one(completion, verdict):
     assert about_right(SUM, completion) == verdict
 
 
-@pytest.mark.parametrize("kind", PLANTED)
+@pytest.mark.parametrize("kind", first_fast(PLANTED, 4))
 def test_taught_rows_call_hacks_right_where_the_reward_model_has_the_hole(kind):
     hole = read_hole({"kind": kind})
     shipped = read_labelled(ASSETS / "labelled.jsonl")[:200]

@@ -59,6 +59,7 @@ def test_the_rule_is_precise_but_misses_right_answers_of_the_policy(samples):
     assert 0.65 < both / sum(right) < 0.92
 
 
+@pytest.mark.slow
 def test_the_reward_model_is_as_good_as_the_manifest_says(manifest, samples):
     model = AutoModelForSequenceClassification.from_pretrained(ASSETS / "reward_model", dtype=torch.float32).eval()
     encoder = RewardModelInput(AutoTokenizer.from_pretrained(ASSETS / "reward_model"), MAX_INPUT_TOKENS)

@@ -93,6 +93,7 @@ def test_an_interrupted_bench_asks_only_what_is_missing(tmp_path):
     assert asked < believer.asked < 2 * asked
 
 
+@pytest.mark.slow
 def test_rows_on_which_the_judges_server_failed_are_reported_and_asked_again(tmp_path):
     broken = {"on": True}
 

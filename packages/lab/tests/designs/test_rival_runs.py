@@ -17,6 +17,7 @@ from cooper_lab.designs.implicit import implicit_folder
 from cooper_rl import CooperTrainer, InputError, build_config, merge, read_metrics
 from cooper_rl.engines.local.models import load_reward_model
 from cooper_rl.step import cooper_step
+from slow_members import first_fast
 
 DESIGNS = designs()
 LEARNING = (
@@ -87,12 +88,8 @@ def moved(weights, folder):
     return not all(torch.equal(weights[name], start[name]) for name in start)
 
 
-SOON = ("iterated_1", "prime")
-"""Designs of which a pool of pairs and an implicit reward model go on; the others resume among the slow tests."""
-RESUMED = [pytest.param(design, marks=[] if design in SOON else [pytest.mark.slow]) for design in (*LEARNING, *FROZEN)]
-
-
-@pytest.mark.parametrize("design", RESUMED)
+@pytest.mark.slow
+@pytest.mark.parametrize("design", [*LEARNING, *FROZEN])
 def test_a_run_resumes_bit_for_bit(design, run_of, models):
     steps = 3 if design == "varl" else 2  # whose first update is in the second step
     whole, weights = fit(run_of(design, "whole", steps=steps))
@@ -112,16 +109,12 @@ def check_what_moved(design, weights, models):
         assert moved(weights[1], start) == (design in LEARNING and retrained)
 
 
-VARIANTS = ("prime_after", "static_fpo_relaxed", "iterated_5_on", "cooper_fpo")
-"""Designs that differ in one setting, or in a part that another has too, and take their step among the slow tests."""
-STEPS = [
-    pytest.param(design, marks=[pytest.mark.slow] if design in VARIANTS else [])
-    for design in (*LEARNING, *FROZEN)
-    if design not in SOON
-]
+SOON = ("prime", "varl", "ipvrm", "static_grad_reg", "appeals")
+"""Each has a part of its own that no other of these has; the others take their step among the slow tests."""
+STEPS = (*SOON, *(design for design in (*LEARNING, *FROZEN) if design not in SOON))
 
 
-@pytest.mark.parametrize("design", STEPS)
+@pytest.mark.parametrize("design", first_fast(STEPS, len(SOON)))
 def test_a_step_moves_what_it_should(design, run_of, models):
     _, weights = fit(run_of(design, steps=2 if design == "varl" else 1))  # whose first update is in the second step
     check_what_moved(design, weights, models)
@@ -138,6 +131,7 @@ def test_iterated_keeps_the_pairs_and_retrains_when_it_is_time(run_of):
     assert steps[2]["reward_model/probe_drift"] == steps[1]["reward_model/probe_drift"] > 0
 
 
+@pytest.mark.slow
 def test_from_the_start_the_last_retraining_is_all_that_counts(run_of):
     """Retrained in step 2 alone, or in 1 and 2: the same pool from the same weights, if the policy does not move."""
     still = {"policy": {"learning_rate": 0.0}, "steps": 2}
@@ -149,6 +143,7 @@ def test_from_the_start_the_last_retraining_is_all_that_counts(run_of):
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
 
 
+@pytest.mark.slow
 def test_what_the_rule_is_silent_on_is_paid_by_the_process_and_not_learned_or_as_it_was_published(run_of):
     """Ours has no label there, and the process pays; the published labels are more, and all of the rest are wrong."""
     silent = {

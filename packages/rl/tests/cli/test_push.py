@@ -98,6 +98,7 @@ def push(server, *arguments, token="secret", cwd):
     return subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_both_models_of_a_run_arrive_with_their_cards(settings, tmp_path, hub):
     with CooperTrainer.from_config(build_config({**settings, "steps": 1, "evaluation": {"every": 0}})) as trainer:
         trainer.fit(lambda step, metrics: None)

@@ -19,6 +19,7 @@ from cooper_rl import build_config
 from cooper_rl.run.inputs import read_inputs
 from cooper_rl.run_config import RunConfig
 from runs.recorded_run import write_run
+from slow_members import first_fast
 
 
 def _terminal(width=80):
@@ -90,7 +91,7 @@ def test_a_run_stays_on_one_line_of_80_columns(tmp_path, monkeypatch, capfd):
 
 
 @pytest.mark.parametrize("option", ["--out", "--output-dir"])
-@pytest.mark.parametrize("command", ["arena", "demo"])
+@pytest.mark.parametrize("command", first_fast(["demo", "arena"]))
 def test_one_word_names_where_results_go_and_the_old_one_still_does(command, option, tmp_path):
     result = CliRunner().invoke(commands, [command, option, str(tmp_path / "file"), "--help"])
     assert result.exit_code == 0
@@ -100,6 +101,7 @@ def test_one_word_names_where_results_go_and_the_old_one_still_does(command, opt
     assert "cannot be written" in str(result.exception)
 
 
+@pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_said_once_and_soon(tmp_path):
     pytest.importorskip("datasets")
     (tmp_path / "run.yaml").write_text(

@@ -18,6 +18,7 @@ from cooper_rl.engines.local.models import merge_folder
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.engines.reward_input import RewardModelInput
+from slow_members import first_fast
 
 CHATS = [
     ("What is 12 + 7?", "12 + 7 = 19. The answer is 19."),
@@ -108,7 +109,7 @@ def saved_scores(config: ScorerConfig, learner: TorchRewardModelLearner, folder:
     return scores_of(again, TorchRewardModelLearner.from_config(again, 1))
 
 
-@pytest.mark.parametrize(("template", "declared", "pad"), PADDING)
+@pytest.mark.parametrize(("template", "declared", "pad"), first_fast(PADDING, 4))
 def test_what_is_saved_scores_as_what_was_trained_whatever_pads(template, declared, pad, tmp_path):
     """Here, and in plain transformers row by row and as a batch."""
     folder = chat_model(tmp_path / "rm", "llama")

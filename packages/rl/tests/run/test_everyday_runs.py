@@ -105,6 +105,7 @@ def test_groups_that_teach_are_kept_and_only_the_others_are_replaced(everyday):
     assert len(rollouts.logprobs) == rollouts.token_ids.lengths.sum()
 
 
+@pytest.mark.slow
 def test_cooptimization_first_pays_the_resampled_groups(tmp_path):
     """Groups of other problems replaced some: those that the policy learns from are the ones that are paid anew."""
     changes = {"steps": 1, "problems_per_step": 12, "evaluation": {"every": 0}, "rollout": {"resample": 2}}

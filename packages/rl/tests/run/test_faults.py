@@ -150,6 +150,7 @@ def test_a_reward_model_that_scores_everything_alike(settings, tmp_path):
     assert {"reward_model/std", "policy/usable_groups"} <= _fired(trainer)
 
 
+@pytest.mark.slow
 def test_completions_that_are_all_cut_off(settings):
     rollout = {**settings["rollout"], "max_tokens": 1}
     trainer = _fit(_config(settings, kind="cooper", rollout=rollout, steps=6))

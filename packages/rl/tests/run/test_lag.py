@@ -85,6 +85,7 @@ def test_the_first_lines_say_what_corrects_for_the_lag(lagging, caplog):
     )
 
 
+@pytest.mark.slow
 def test_each_step_learns_from_the_policy_before_and_says_so(lagging):
     directory = _fit({**lagging, "kind": "cooper_model"}).directory
     rows = read_metrics(directory)[1:]

@@ -61,6 +61,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(settings, tmp_path, kind):
         assert torch.equal(one, other)
 
 
+@pytest.mark.slow
 def test_a_warm_up_counts_steps_however_many_updates_a_step_has(settings):
     """Half the rate after the first of two steps of warm-up, for both models, also if the run is resumed there."""
     settings = {**settings, "algorithm": {"minibatches": 2}, "evaluation": {"every": 0}, "checkpoint": {"every": 1}}

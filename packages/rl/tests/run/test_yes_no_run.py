@@ -69,6 +69,7 @@ def test_a_run_co_trains_it_and_resumes_bit_for_bit(asked, lora, tmp_path):
     assert found["probability"] == pytest.approx((logits[record.yes] - logits[record.no]).sigmoid().item(), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_commands_train_it_measure_it_and_use_the_folder_without_settings(
     asked, tiny_models, tmp_path, monkeypatch
 ):

@@ -20,6 +20,7 @@ from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.engines.yes_no import chat_around
 from cooper_rl.policy.environments.syntax import ChatSyntax
 from cooper_verify.problems.config import PromptConfig
+from slow_members import first_fast
 
 PLAIN = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
 LOOPS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
@@ -99,7 +100,7 @@ def test_a_template_that_costs_too_much_for_real_chats_alone_is_refused_there(fo
     assert time.monotonic() - begun < 60  # 4 s without a load
 
 
-@pytest.mark.parametrize("where", LOADED)
+@pytest.mark.parametrize("where", first_fast(LOADED))
 def test_a_template_that_never_ends_is_refused_wherever_chats_are_rendered(folder, where):
     (folder / "chat_template.jinja").write_text(EVADING.replace("COSTLY", COSTLY["a text beyond memory"]))
     with pytest.raises(InputError, match="takes more than 3 s"):

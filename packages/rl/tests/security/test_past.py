@@ -294,6 +294,7 @@ def test_an_update_that_lacks_descriptors_is_tried_again_until_it_is_trained(set
         assert [one["kind"] for one in opened.history.records(0) if one["kind"] == "undo"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [OSError(errno.EMFILE, "Too many open files"), RuntimeError("no")])
 def test_a_commit_that_cannot_be_trained_says_failed_also_after_a_restart(settings, tmp_path, monkeypatch, error):
     monkeypatch.setattr("cooper_rl.service.training.RETRY_S", (0.01, 0.01))

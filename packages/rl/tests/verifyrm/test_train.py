@@ -230,6 +230,7 @@ def test_training_stops_when_the_held_out_loss_no_longer_falls(tiny_models: Path
     assert len(losses) == losses.index(min(losses)) + 1 + 3
 
 
+@pytest.mark.slow
 def test_robustness_rows_teach_that_an_empty_completion_is_wrong(tiny_models: Path, tmp_path: Path):
     """The given rows alone teach the opposite: what has no `no` in it is right."""
     rows = [

@@ -63,6 +63,7 @@ class Slow(ComputedConfig):
 """A rule whose module takes longer to import than a text may take."""
 
 
+@pytest.mark.slow
 def test_what_a_rule_takes_to_import_is_not_on_the_first_text(tmp_path, monkeypatch):
     (tmp_path / "slow_to_import.py").write_text(SLOW_TO_IMPORT)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

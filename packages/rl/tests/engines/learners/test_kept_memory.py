@@ -31,6 +31,7 @@ def fewest_new_pages() -> tuple[str, int]:
     return kept, int(pages)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="not the GNU C library")
 def test_freed_memory_is_used_again_unless_the_user_has_set_the_library(monkeypatch):
     # Asked in a process of its own, because it changes the allocator. Older versions refuse thresholds above 32 MiB.

@@ -112,6 +112,7 @@ def test_auto_finds_a_device_that_works():
     assert torch.ones(2, device=resolve_device("auto")).sum().item() == 2
 
 
+@pytest.mark.slow
 def test_ever_new_batch_sizes_do_not_fill_the_memory():
     """oneDNN keeps a compiled kernel for each number of rows: by default 290 MiB for these."""
     if not Path("/proc/self/status").exists() or not has_onednn():

@@ -111,6 +111,7 @@ def test_limits_and_stops_hold_for_rows_that_enter_late(llama, tokenizer, passes
     assert all(len(completion.token_ids) <= 6 for completion in entering[-1])
 
 
+@pytest.mark.slow
 def test_the_cache_does_not_grow_with_the_number_of_waves(llama, tokenizer, monkeypatch, held_bytes):
     held: list[int] = []
     step = CompactDecoder.step

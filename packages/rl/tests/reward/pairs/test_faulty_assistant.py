@@ -99,6 +99,7 @@ def test_a_slow_server_holds_a_step_only_as_long_as_allowed(settings_for, fault,
     assert pairs_of(trainer.directory) == []
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_and_comes_back_is_found_again_with_or_without_a_resume(settings_for):
     first = ChatServer(FaultyAssistant())
     run = settings_for(first.url, steps=6, checkpoint={"every": 2})
