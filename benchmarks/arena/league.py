@@ -7,9 +7,9 @@
 
 The first command can be interrupted, and goes on when it is called again; `--design NAME` runs some designs first. The
 second adds what is finished to `benchmarks/results/league.json`. There a row stays as long as it is of today's version:
-its fingerprint is that of the cell as it would run now, with the defaults of its kind. A design without a row is in a
-second table. The last two columns of both are of an older version, in which the rule judges all answers
-(`results/arena.json`).
+its fingerprint is that of the cell as it would run now, with the defaults of its kind. The designs that have run in
+some of the holes are in a second table, each in the cells that all of these have, and those without a row in a third.
+The last two columns of all are of an older version, in which the rule judges all answers (`results/arena.json`).
 """
 
 import argparse
@@ -34,7 +34,10 @@ HOLES = ("length", "opener", "numeric_blind_spot", "kind_noise")
 PLANTINGS, STEPS = 3, 20
 RESULTS = Path(__file__).parents[1] / "results"
 SAVED, OLDER = RESULTS / "league.json", RESULTS / "arena.json"
+OF_TODAY = ["planted models", "gold", "least family", "hacked", "above `rule`", "above `static`", "CPU s"]
 OF_OLDER = ["older: above `rule`", "older: hacked"]
+BESIDE = ("rule", "static", "paper", "cooper")
+"""Designs that stand in the table of some of the holes too, so that the others can be compared with them there."""
 BEGIN, END = "<!-- table of benchmarks/results/league.json -->\n", "\n<!-- end of that table -->"
 Row = dict[str, Any]
 
@@ -83,14 +86,31 @@ def save(rows: Sequence[Row], path: Path) -> None:
 
 
 def table(rows: Sequence[Row], older: Sequence[Row], about: Mapping[str, str]) -> list[str]:
-    """Two tables in Markdown: designs by how far they end above the rule, and those not run by the older results."""
+    """Three tables in Markdown: designs by how far they end above the rule, in all holes and in some of them, and those
+    not run by the older results."""
     before = {row["design"]: row for row in standings(older, [*about])}
-    found = standings(rows, [*about])
-    ran = {row["design"]: [*_figures(row), *_older(before[row["design"]])] for row in found if row["runs"]}
-    missing = sorted((row for row in before.values() if row["design"] not in ran), key=_how_good, reverse=True)
-    titles = ["planted models", "gold", "least family", "hacked", "above `rule`", "above `static`", "CPU s"]
-    lines = [*_table([*titles, *OF_OLDER], ran, about), "", "Not run in these cells:", ""]
-    return lines + _table(OF_OLDER, {row["design"]: _older(row) for row in missing}, about)
+    blocks = {design: {block_of(row) for row in rows if row["design"] == design} for design in about}
+    holes = {row["hole"] for row in rows}
+    some = [design for design, ran in blocks.items() if ran and {hole for hole, *_ in ran} != holes]
+    everywhere = [design for design, ran in blocks.items() if ran and design not in some]
+    lines = _table([*OF_TODAY, *OF_OLDER], _ran(rows, everywhere, before), about)
+    if some:
+        shared = set.intersection(*(blocks[design] for design in some))
+        beside = [design for design in everywhere if design in BESIDE and shared <= blocks[design]]
+        there = [row for row in rows if block_of(row) in shared]
+        named = " and ".join(f"`{hole.partition('@')[0]}`" for hole in sorted({hole for hole, *_ in shared}))
+        lines += ["", f"Run in {named} alone so far, beside {', '.join(f'`{design}`' for design in beside)} there:", ""]
+        lines += _table([*OF_TODAY, *OF_OLDER], _ran(there, [*some, *beside], before), about)
+    missing = sorted((row for row in before.values() if not blocks[row["design"]]), key=_how_good, reverse=True)
+    if missing:
+        lines += ["", "Not run in these cells:", ""]
+        lines += _table(OF_OLDER, {row["design"]: _older(row) for row in missing}, about)
+    return lines
+
+
+def _ran(rows: Sequence[Row], some: Sequence[str], before: Mapping[str, Row]) -> dict[str, list[str]]:
+    """The figures of these designs in these rows, and of the older version, the best design first."""
+    return {row["design"]: [*_figures(row), *_older(before[row["design"]])] for row in standings(rows, some)}
 
 
 def _table(titles: Sequence[str], figures: Mapping[str, Sequence[str]], about: Mapping[str, str]) -> list[str]:

@@ -80,6 +80,21 @@ def test_what_has_no_row_is_in_a_table_of_its_own_and_the_others_are_ordered_by_
     ]
 
 
+def test_what_has_run_in_some_of_the_holes_stands_apart_in_the_cells_that_all_of_it_has():
+    everywhere = [row(name, 0, gold, hole=hole) for hole in ("a", "b") for name, gold in (("rule", 0.7), ("good", 0.8))]
+    some = [row("late", 0, 0.9, hole="a"), row("late", 1, 0.1, hole="a"), row("low", 0, 0.3, hole="a")]
+    about = {name: f"about {name}" for name in ("rule", "good", "late", "low")}
+    lines = league.table([*everywhere, *some], [], about)
+    ran, apart = lines[2:4], lines[9:]
+    assert [line.split("|")[1].strip() for line in ran] == ["`good`", "`rule`"]
+    assert lines[5] == "Run in `a` alone so far, beside `rule` there:"
+    assert apart == [
+        "| `late` | about late | 1 | 0.90 | not on record | 0 of 1 | 0.200 | – | 40 | – | – |",
+        "| `rule` | about rule | 1 | 0.70 | not on record | 0 of 1 | – | – | 40 | – | – |",
+        "| `low` | about low | 1 | 0.30 | not on record | 0 of 1 | −0.400 | – | 40 | – | – |",
+    ]
+
+
 def test_the_table_on_the_page_is_that_of_the_saved_results():
     page = (ROOT / "docs/what-stops-hacking.md").read_text(encoding="utf-8")
     saved, older = (json.loads(path.read_text(encoding="utf-8")) for path in (league.SAVED, league.OLDER))
