@@ -100,6 +100,25 @@ def test_what_cooper_verify_reads_is_trained_on_under_the_same_names(tmp_path: P
     assert (read.answer, read.label) == ("4", 0.0)
 
 
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"answer": ""}, "field 'answer' is empty"),
+        ({"reference_answer": ""}, "field 'reference_answer' is empty"),
+        ({"answer": ["4"]}, "field 'answer': "),
+        ({"answer": "4", "gold_correct": "perhaps"}, "field 'gold_correct' is 'perhaps'"),
+        ({"answer": "4", "label": "perhaps"}, "field 'label' is 'perhaps'"),
+        ({"answer": "", "reference_answer": ""}, "field 'reference_answer' is empty"),
+    ],
+)
+def test_a_message_names_the_field_of_the_file(tmp_path: Path, changed: dict, named: str):
+    row = {"question": "2+2?", "completion": "4", **changed}
+    row |= {} if {"label", "gold_correct"} & changed.keys() else {"label": 1}
+    with pytest.raises(InputError) as caught:
+        read_labelled(write_jsonl(tmp_path / "rows.jsonl", row))
+    assert f"rows.jsonl:1: {named}" in str(caught.value)
+
+
 def test_an_empty_completion_is_a_legitimate_wrong_answer(tmp_path: Path):
     path = write_jsonl(tmp_path / "rows.jsonl", {**ROW, "completion": "", "label": 0})
     assert read_labelled(path)[0].completion == ""

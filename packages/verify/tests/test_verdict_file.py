@@ -1,6 +1,7 @@
 """`cooper verify` on files: it keeps the order, adds seconds, compares with gold and continues after interruptions."""
 
 import json
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
@@ -19,6 +20,28 @@ ROWS = [
     {"answer": "12", "completion": "The answer is unclear.", "gold_correct": True},
     {"answer": "12", "completion": "12", "question": "6 + 6?", "gold_correct": False},
 ]
+
+
+class Half(Grader):
+    """Accepts what ends in the reference, and reads the completion alone. Its server fails on what `fails`."""
+
+    reads_reference = False
+
+    def __init__(self, fails: str = "") -> None:
+        self.fails, self.asked = fails, []
+
+    def settings(self):
+        return {"kind": "half"}
+
+    def grade(self, answers, /):
+        self.asked += [text for _, text in answers]
+        return [self._opinion(problem, text) for problem, text in answers]
+
+    def _opinion(self, problem, text):
+        if text == self.fails:
+            return Opinion("unparsed", None, NO_ANSWER)
+        right = text.endswith("right")
+        return Opinion("correct" if right else "wrong", 0.75 if right else 0.25)
 
 
 @pytest.fixture
@@ -54,16 +77,12 @@ def test_an_interrupted_file_is_continued(data, tmp_path):
     assert seen == [(5, 5)]
 
 
-def test_bad_rows_and_a_foreign_output_are_refused(data, tmp_path):
+def test_a_file_without_a_row_that_can_be_read_and_a_foreign_output_are_refused(data, tmp_path):
     out = tmp_path / "out.jsonl"
-    with data.open("a") as file:
-        file.write('{"answer": "12"}\n')
-    with pytest.raises(InputError, match=r"in.jsonl:6: field 'completion' is missing"):
-        verify_file(data, out)
-    assert not out.exists()
     data.write_text('{"answer": ["12"], "completion": "12"}\n')
     with pytest.raises(InputError, match="field 'answer': expected text"):
         verify_file(data, out)
+    assert not out.exists()
     data.write_text('{"answer": "12", "completion": "12"}\n')
     out.write_text('{"something": "else"}\n')
     with pytest.raises(InputError, match=r"out.jsonl:1: is not a verdict on this row of the input"):
@@ -121,6 +140,45 @@ def test_an_output_that_holds_something_else_is_named_and_left_alone(tmp_path, l
     assert out.read_bytes() == line + b"\n"
 
 
+@pytest.mark.parametrize("grader", ["rule:maths", "rule:exact", Half])
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ("{", "not valid JSON"),
+        ("[1]", "expected an object with fields"),
+        ('{"answer": "12"}', "field 'completion' is missing"),
+        ('{"answer": ["12"], "completion": "12"}', "field 'answer'"),
+        ('{"reference_answer": ["12"], "completion": "12"}', "field 'reference_answer'"),
+        ('{"answer": "12", "completion": "12", "gold_correct": "perhaps"}', "field 'gold_correct' is 'perhaps'"),
+        ('{"answer": "12", "completion": [{"role": "robot"}]}', "field 'completion'"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named_and_the_others_are_judged(data, tmp_path, row, fault, grader):
+    out = tmp_path / "out.jsonl"
+    data.write_text(f"{data.read_text()}{row}\n")
+    opened = grader() if isinstance(grader, type) else open_grader(grader)
+    with closing(opened):
+        counts = grade_file(data, out, opened)
+    (unread,) = counts.unread
+    assert unread.startswith(f"{data}:{len(ROWS) + 1}: ")
+    assert fault in unread
+    assert len(out.read_text().splitlines()) == len(ROWS) == sum(counts.verdicts.values())
+
+
+def test_the_command_judges_the_rows_that_can_be_read_and_says_by_its_exit_code_that_some_cannot(data, tmp_path):
+    out = tmp_path / "out.jsonl"
+    assert CliRunner().invoke(commands, ["verify", str(data), "--out", str(out)]).exit_code == 0
+    whole, broken = out.read_text().splitlines(), tmp_path / "broken.jsonl"
+    broken.write_text(f"no row\n{data.read_text()}")
+    ended = CliRunner().invoke(commands, ["verify", str(broken), "--out", str(tmp_path / "more.jsonl")])
+    assert isinstance(ended.exception, InputError)  # which ends the process with 2
+    assert f"1 rows have no verdict (the other {len(ROWS)} have one):\n{broken}:1: " in str(ended.exception)
+    assert len((tmp_path / "more.jsonl").read_text().splitlines()) == len(whole)
+    data.write_text("no row\n")
+    with pytest.raises(InputError, match="not valid JSON"):
+        verify_file(data, tmp_path / "none.jsonl")
+
+
 def test_a_row_that_json_cannot_hold_is_reported_before_any_verdict(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -130,28 +188,6 @@ def test_a_row_that_json_cannot_hold_is_reported_before_any_verdict(tmp_path):
     with pytest.raises(InputError, match=r"in\.parquet:row 1: cannot be written as JSON"):
         verify_file(data, out)
     assert not out.exists()
-
-
-class Half(Grader):
-    """Accepts what ends in the reference, and reads the completion alone. Its server fails on what `fails`."""
-
-    reads_reference = False
-
-    def __init__(self, fails: str = "") -> None:
-        self.fails, self.asked = fails, []
-
-    def settings(self):
-        return {"kind": "half"}
-
-    def grade(self, answers, /):
-        self.asked += [text for _, text in answers]
-        return [self._opinion(problem, text) for problem, text in answers]
-
-    def _opinion(self, problem, text):
-        if text == self.fails:
-            return Opinion("unparsed", None, NO_ANSWER)
-        right = text.endswith("right")
-        return Opinion("correct" if right else "wrong", 0.75 if right else 0.25)
 
 
 def test_a_grader_writes_verdict_score_and_reason_and_needs_the_reference_only_if_it_reads_it(tmp_path):
@@ -295,7 +331,7 @@ def test_rows_without_a_reference_are_told(tmp_path, caplog):
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"answer": null, "completion": "5"}\n{"answer": "5", "completion": "5"}\n')
     assert run(rows, "--out", tmp_path / "out.jsonl").exit_code == 0
-    assert "1 of 2 rows have an empty reference, which no answer equals" in caplog.text
+    assert "1 of 2 rows have an empty reference, which no answer equals; the first is " in caplog.text
 
 
 @pytest.mark.parametrize(

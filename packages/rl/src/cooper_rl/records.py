@@ -202,8 +202,10 @@ class Samples:
     def answers(self) -> Iterator[Answer]:
         """Each completion as text."""
         answers = map(Answer, self.texts) if self.runs is None else self.runs
-        for answer, stopped, tokens in zip(answers, self.stopped, self.written_lengths, strict=True):
-            yield replace(answer, stopped=bool(stopped), tokens=int(tokens))
+        for answer, ids, stopped, tokens in zip(
+            answers, self.token_ids, self.stopped, self.written_lengths, strict=True
+        ):
+            yield replace(answer, stopped=bool(stopped), tokens=int(tokens), token_ids=ids)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from trl.rewards.format_rewards import think_format_reward
 from trl.rewards.other_rewards import get_soft_overlong_punishment
 
@@ -47,6 +49,24 @@ def logs(completions, log_metric, log_extra):
 def warms_up(completions, trainer_state):
     CALLS.append({"step": trainer_state.global_step, "of": trainer_state.max_steps})
     return [float(trainer_state.global_step)] * len(completions)
+
+
+def of_ids(completion_ids, **kwargs):
+    return [float(len(ids)) for ids in completion_ids]
+
+
+def may_read_ids(completions, completion_ids=None):
+    return [-1.0] * len(completions) if completion_ids is None else of_ids(completion_ids)
+
+
+def logs_of_libraries(completions, log_extra):
+    log_extra("array", np.arange(len(completions)))
+    log_extra("tensor", torch.arange(len(completions)))
+    log_extra("numbers", [np.float32(0), np.int64(1)])
+    log_extra("truth", [np.bool_(False), True])
+    log_extra("nothing", [None] * len(completions))
+    log_extra("digits", ["0", "1"])
+    return np.ones(len(completions), np.float32)
 
 
 def too_few(completions, **kwargs):
@@ -96,8 +116,25 @@ def test_trls_own_functions_run(monkeypatch):
     assert _rewards("think", "<think>\nIt is easy.\n</think>\n2", "2", chats=True) == [1.0, 0.0]
     punish = get_soft_overlong_punishment(max_completion_len=8, soft_punish_cache=4)
     monkeypatch.setattr(module, "punish", punish, raising=False)
-    with pytest.raises(InputError, match="takes 'completion_ids', but problem p has no such field"):
-        FunctionRewardConfig(function="trl_functions:punish").check_problems([Problem("p", "1+1?", "2")])
+    answers = [Answer(text, token_ids=np.arange(count)) for text, count in (("2", 3), ("2 again", 6))]
+    group = AnswerGroup("p", Problem("p", "1+1?", "2"), answers)
+    reward = FunctionReward("trl_functions:punish")
+    assert reward.score(StepContext([group], NoRule())).rewards.rows()[0] == [0.0, -0.5]
+
+
+@pytest.mark.parametrize(("function", "refused"), [("of_ids", True), ("may_read_ids", False)])
+def test_ids_of_tokens_are_passed_where_they_are_known_and_required_nowhere_else(settings, function, refused):
+    if refused:
+        with pytest.raises(InputError, match="of_ids: takes 'completion_ids', which only the loop"):
+            _rewards(function, "a")
+    else:
+        assert _rewards(function, "a") == [-1.0]
+    reward = {"kind": "function", "function": f"trl_functions:{function}"}
+    run = {**settings, "kind": "function", "rewards": [reward], "steps": 1, "evaluation": {"every": 0}}
+    with CooperTrainer.from_config(build_config(run)) as trainer:
+        trainer.fit()
+    (row,) = read_metrics(trainer.directory)
+    assert row["reward/mean"] == pytest.approx(row["rollout/mean_length"])
 
 
 def test_a_column_that_the_data_lack_is_refused_before_training(settings):
@@ -140,3 +177,11 @@ def test_what_a_function_logs_is_on_record():
         "function/logs/length": [[1.0, 4.0]],
     }
     FunctionRewardConfig(function="trl_functions:logs").check_problems([problem])
+
+
+def test_columns_of_numpy_and_torch_are_numbers_and_those_of_anything_else_are_left_out():
+    context = StepContext([AnswerGroup("p", Problem("p", "1+1?", "2"), [Answer("2"), Answer("4")])], NoRule())
+    name = "function/logs_of_libraries"
+    parts = FunctionReward(f"trl_functions:{name.partition('/')[2]}").score(context).parts
+    logged = {f"{name}/{column}": [[0.0, 1.0]] for column in ("array", "tensor", "numbers", "truth")}
+    assert {part: column.rows() for part, column in parts.items()} == {name: [[1.0, 1.0]], **logged}

@@ -1,5 +1,6 @@
 """Checkpoints are whole or absent, damage is found, the best is kept, and random states are restored."""
 
+import errno
 import os
 import random
 import resource
@@ -161,3 +162,47 @@ def test_random_states_round_trip():
     first = draws()
     restore_random_state(state)
     assert draws() == first
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept"), [(1, ["000003"]), (2, ["000003", "000004"]), (3, ["000002", "000003", "000004"])]
+)
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_on_a_full_disk_a_checkpoint_takes_the_place_of_the_one_that_it_replaces(tmp_path, keep, kept, number):
+    store = _store(tmp_path, keep=keep)
+
+    def write(folder):
+        if step == 4 and len(store.list()) == keep:
+            raise OSError(number, "no room")
+        (folder / "weights").write_text(str(step))
+        return {"cursor": 0}
+
+    for step in (1, 2, 3):
+        store.save(step, write)
+    before = _names(store)
+    step = 4
+    if keep == 1 or number == errno.EFBIG:  # room for more checkpoints would not help one that is too large
+        with pytest.raises(OSError, match="no room"):
+            store.save(4, write)
+        kept = before
+    else:
+        store.save(4, write)
+    assert _names(store) == kept
+
+
+def test_on_a_full_disk_a_damaged_checkpoint_does_not_cost_the_whole_one_before_it(tmp_path):
+    store = _store(tmp_path, keep=2)
+
+    def write(folder):
+        if step == 3:
+            raise OSError(errno.ENOSPC, "no room")
+        (folder / "weights").write_text(str(step))
+        return {"cursor": 0}
+
+    for step in (1, 2):
+        store.save(step, write)
+    (store.list()[-1] / "weights").write_text("damaged")
+    step = 3
+    with pytest.raises(OSError, match="no room"):
+        store.save(3, write)
+    assert _names(store) == ["000001", "000002"]

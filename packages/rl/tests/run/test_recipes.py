@@ -7,7 +7,7 @@ import yaml
 from typer.testing import CliRunner
 
 from cooper_base.cli.main import commands
-from cooper_base.config.base import Config
+from cooper_base.config.base import Config, merge
 from cooper_rl import InputError, build_config, load_config
 from cooper_rl.engines.losses.policy import KLConfig
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
@@ -206,10 +206,17 @@ def test_a_kind_that_its_models_contradict_is_refused(changes, message):
 
 
 @pytest.mark.parametrize("kind", RECIPES)
-def test_cooper_config_prints_the_recipe_of_a_kind_as_yaml_that_means_the_same(kind):
+def test_cooper_config_prints_of_a_kind_what_runs(kind):
     printed = CliRunner().invoke(commands, ["config", "--kind", kind])
     assert printed.exit_code == 0, printed.output
-    assert yaml.safe_load(printed.stdout) == {"kind": kind, **RECIPES[kind]}
+    shown, run = yaml.safe_load(printed.stdout), {**RUN, "kind": kind}
+    run |= {"rewards": [OWN]} if kind == "function" else {}
+    run |= {"cooptimization": {"assistant": ASSISTANT}} if kind == "paper" else {}
+    built = build_config(run)
+    assert build_config(merge(run, shown)) == built
+    assert shown.keys() == {"kind", *RECIPES[kind]}
+    if built.learns:
+        assert [pair["kind"] for pair in shown["cooptimization"]["pairs"]] == _pairs(built)
     if kind == "cooper":
         assert "    std_floor: 0.2  # default 0.0\n" in printed.stdout
 

@@ -193,6 +193,8 @@ def test_a_function_that_fails_is_named_and_counts_nothing(slow_server):
     given["groups"][0]["completions"][0]["text"] = "boom"
     answer = slow_server.post("/v1/score", given)
     assert (answer.status_code, answer.json()) == (500, {"error": "ZeroDivisionError: this answer"})
+    told = slow_server.output()
+    assert told.count("Traceback") == told.count("ZeroDivisionError: this answer") == 1
     assert slow_server.get("/v1/info").json()["open"] is None
     assert slow_server.get("/readyz").status_code == 200
 

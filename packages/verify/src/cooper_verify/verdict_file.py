@@ -49,6 +49,8 @@ class VerdictCounts:
     """Silent rows with a score on a scale that nobody knows; on the other silent ones there is no opinion."""
     faults: int = 0
     """Rows on which the grader raised an exception in this call."""
+    unread: Sequence[str] = ()
+    """What is wrong with each row that cannot be read, and so has no verdict."""
 
     @property
     def verdicts(self) -> Counter[str]:
@@ -103,14 +105,16 @@ def grade_file(
     continues after the rows that `out` already holds. Any other grader adds `verdict`, `score` and `why`. It gets
     many rows at once, and a journal beside `out` keeps its opinions, so that the same call continues, and asks
     again where a server failed. Fields with these names in `data` are called `input/verdict` and so on there. A row
-    on which the grader raises is `unparsed`; `faults_path(out)` has it with what was raised. Raises InputError
-    before the first verdict: for a bad row, and for an `out` that was made from another file or with another
-    grader.
+    on which the grader raises is `unparsed`; `faults_path(out)` has it with what was raised. A row that cannot be
+    read is left out, and `unread` of the result says why. Raises InputError before the first verdict: if no row can
+    be read, and for an `out` that was made from another file or with another grader.
     """
     check_name_of_jsonl(out)
-    tasks = read_rows(data, lambda row: _task(row, grader.reads_reference), ["answer and completion"])
-    if grader.reads_reference and (without := sum(not problem.answer for problem, *_ in tasks)):
-        logger.warning("%s: %d of %d rows have an empty reference, which no answer equals", data, without, len(tasks))
+    bad: list[InputError] = []
+    tasks = read_rows(data, lambda row: _task(row, grader.reads_reference), ["answer and completion"], bad)
+    if grader.reads_reference and (without := [problem.id for problem, *_ in tasks if not problem.answer]):
+        empty = f"{len(without)} of {len(tasks)} rows have an empty reference, which no answer equals"
+        logger.warning("%s: %s; the first is %s", data, empty, without[0])
     grader.check([problem for problem, *_ in tasks])
     before = faults_so_far()
     with faults_written_to(faults_path(out)):
@@ -120,7 +124,7 @@ def grade_file(
         else:
             with OwnedFile(out, COMMAND, [data]) as file:
                 counts = _grade(tasks, file, grader, progress)
-    return replace(counts, faults=faults_so_far() - before)
+    return replace(counts, faults=faults_so_far() - before, unread=[*map(str, bad)])
 
 
 def faults_path(out: Path) -> Path:

@@ -1,7 +1,7 @@
 """An answer as text with what it brings along, and the answers to one problem."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -29,6 +29,8 @@ class Answer:
     """A verdict from outside (unit tests, a game's end, a grader). It takes the place of the rule's."""
     reward: float | None = None
     """What the environment's `get_reward()` returned, if anything; the reward `environment` pays it."""
+    token_ids: Iterable[int] | None = field(default=None, repr=False, compare=False)
+    """Its tokens where they are known: in the loop that sampled it. They are not written down."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", whole_characters(self.text))
@@ -56,7 +58,8 @@ class Answer:
 
     def record(self) -> dict[str, Any]:
         """As JSON values, without what is None."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        written = asdict(replace(self, token_ids=None))
+        return {name: value for name, value in written.items() if value is not None}
 
 
 @dataclass(frozen=True)

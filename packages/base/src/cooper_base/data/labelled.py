@@ -68,7 +68,7 @@ def with_labels(path: str | Path, rows: Sequence[T | str]) -> list[T]:
 
 def row_or_verdict(row: DataRow, needs_reference: bool = True) -> LabelledCompletion | str:
     """A labelled row, or the verdict of a row that has no other label and neither `correct` nor `wrong`."""
-    row = with_our_names(row)
+    row = row.renamed(THEIR_NAMES)
     if "verdict" not in row.fields or row.fields.get("label") is not None:
         return labelled_row(row, needs_reference)
     label = VERDICT_LABELS.get(str(row.fields["verdict"]))
@@ -77,22 +77,20 @@ def row_or_verdict(row: DataRow, needs_reference: bool = True) -> LabelledComple
     return labelled_row(replace(row, fields={**row.fields, "label": label}), needs_reference)
 
 
-def with_our_names(row: DataRow) -> DataRow:
-    """The row with our names beside those of `THEIR_NAMES`, unless it has a field of our name."""
-    ours = {name: row.fields[theirs] for theirs, name in THEIR_NAMES.items() if theirs in row.fields}
-    return replace(row, fields=ours | row.fields)
-
-
-def read_rows(path: str | Path, read: Callable[[DataRow], T], needed: Sequence[str]) -> list[T]:
-    """What `read` makes of every row of a file. Raises InputError for no rows, and for bad ones."""
+def read_rows(
+    path: str | Path, read: Callable[[DataRow], T], needed: Sequence[str], bad: list[InputError] | None = None
+) -> list[T]:
+    """What `read` makes of every row of a file. Raises InputError for no rows, and for bad ones; with a list `bad`, to
+    which these are added, only if no other is left.
+    """
     rows: list[T] = []
-    faults: list[InputError] = []
+    faults = [] if bad is None else bad
     for row in read_file(Path(path), faults.append):
         try:
             rows.append(read(row))
         except InputError as error:
             faults.append(error)
-    if faults:
+    if faults and (bad is None or not rows):
         raise InputError(listing_of([str(fault) for fault in faults])) from faults[0]
     if not rows:
         raise InputError(f"{path}: holds no rows; each row needs {', '.join(needed)}")
@@ -110,7 +108,7 @@ def label_of(row: DataRow, name: str) -> float:
     is_number = isinstance(value, int | float) and value in (0, 1)
     label = float(value) if is_number else _LABELS.get(str(value).strip().lower())
     if label is None:
-        raise InputError(f"{row.location}: field {name!r} is {value!r}; write 1 (right) or 0 (wrong)")
+        raise InputError(f"{row.place(name)} is {value!r}; write 1 (right) or 0 (wrong)")
     return label
 
 
@@ -124,7 +122,7 @@ def texts_of(
     question, answer = (text_field(row, name) for name in LABELLED_FIELDS[:2])
     for name, text in (("question", question), (REFERENCE, answer)):
         if not text and (needs_reference or name != REFERENCE):
-            raise InputError(f"{row.location}: field {name!r} is empty; fill it in or leave the row out")
+            raise InputError(f"{row.place(name)} is empty; fill it in or leave the row out")
     completion = completion_of(row)
     return question, answer, completion.text if completion.messages is None else completion.transcript
 
@@ -139,7 +137,7 @@ def completion_of(row: DataRow) -> Answer:
     try:
         return Answer.of(completion)
     except InputError as error:
-        raise InputError(f"{row.location}: field 'completion': {error}") from error
+        raise InputError(f"{row.place('completion')}: {error}") from error
 
 
 def require(row: DataRow, names: Sequence[str], needed: str) -> None:
@@ -157,7 +155,7 @@ def text_field(row: DataRow, name: str) -> str:
     try:
         return text_of(row.fields[name])
     except TypeError as error:
-        raise InputError(f"{row.location}: field {name!r}: {error}; write it as text") from error
+        raise InputError(f"{row.place(name)}: {error}; write it as text") from error
 
 
 def split_by_problem(

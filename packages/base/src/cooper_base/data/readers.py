@@ -3,9 +3,9 @@
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -30,6 +30,18 @@ class DataRow:
     fields: dict[str, Any]
     name: str | None = None
     """The record's key in files of the shape `{"Problem_1": {...}}`."""
+    theirs: Mapping[str, str] = field(default_factory=dict)
+    """What the file calls the fields that it has under another name."""
+
+    def renamed(self, names: Mapping[str, str]) -> "DataRow":
+        """The row with our names (the values of `names`) beside the file's, unless it has a field of our name."""
+        found = {ours: name for name, ours in names.items() if name in self.fields and ours not in self.fields}
+        ours = {name: self.fields[theirs] for name, theirs in found.items()}
+        return replace(self, fields=ours | self.fields, theirs={**self.theirs, **found})
+
+    def place(self, name: str) -> str:
+        """Where a field is, for messages: the row, and the field's name in the file."""
+        return f"{self.location}: field {self.theirs.get(name, name)!r}"
 
 
 LISTED_ROWS = 20

@@ -51,14 +51,14 @@ def read_bench(path: str | Path) -> list[BenchRow]:
     """
 
     def read(row: DataRow) -> BenchRow | str:
-        renamed = {RENAMED[theirs]: value for theirs, value in row.fields.items() if theirs in RENAMED}
-        judgement = ""
+        named, judgement = row.renamed(RENAMED), ""
         if "gold_judgment" in row.fields:
             given = str(row.fields["gold_judgment"]).strip()
             if given not in JUDGEMENTS:
                 raise InputError(f"{row.location}: field 'gold_judgment' is {given!r}; it must be A, B or C")
-            judgement, renamed["label"] = JUDGEMENTS[given], int(given == "A")
-        labelled = row_or_verdict(DataRow(row.location, renamed | row.fields))
+            judgement = JUDGEMENTS[given]
+            named = replace(named, fields={**named.fields, "label": int(given == "A"), **row.fields})
+        labelled = row_or_verdict(named)
         if isinstance(labelled, str):
             return labelled
         return BenchRow(labelled, first(row, CATEGORY_FIELDS), first(row, MODEL_FIELDS), judgement)

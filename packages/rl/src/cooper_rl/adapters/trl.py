@@ -158,7 +158,7 @@ class GRPOReward:
             row = {name: values[i] for name, values in columns.items() if isinstance(values, list)}
             stopped = bool(ids) and ids[-1] in ends
             verdict = self._verdict_or_silent(row.get("environments")) or self.columns.verdict_in(row)
-            answer = Answer.of(completion, stopped, tokens=len(ids), verdict=verdict)
+            answer = Answer.of(completion, stopped, tokens=len(ids), token_ids=ids, verdict=verdict)
             own.append((self.columns.problem(row), answer))
         step = trainer_state.global_step + 1 if model.training else None
         size = args.num_generations if model.training else args.num_generations_eval or args.num_generations

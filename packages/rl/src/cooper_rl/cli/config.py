@@ -70,7 +70,8 @@ def show_config(
 
     cooper config run.yaml steps=10: the whole configuration that `cooper train run.yaml steps=10` would use, as YAML.
 
-    cooper config --kind cooper: what this kind of run sets; all other settings have their defaults.
+    cooper config --kind cooper: what this kind of run sets; all other settings have their defaults. With an assistant
+    (cooptimization.assistant), its pairs come first among cooptimization.pairs.
 
     cooper config --json-schema: the JSON Schema of such a file, for editors.
     """
@@ -105,12 +106,13 @@ def _show_recipe(record: "type[Config]", kind: str) -> None:
     from cooper_base.config.explanation import recipe_yaml
     from cooper_base.errors import InputError, did_you_mean
     from cooper_rl.reward.recipes import RECIPES
+    from cooper_rl.reward.reward_config import without_assistant
 
     recipe = RECIPES.get(kind)
     known = f"kinds: {', '.join(RECIPES)}"
     if recipe is None or "rewards" not in record.model_fields:
         raise InputError(f"--kind {kind}: no kind of run; {did_you_mean(kind, RECIPES, known)}")
-    print_result("\n".join([f"kind: {kind}", *recipe_yaml(record, recipe)]))
+    print_result("\n".join([f"kind: {kind}", *recipe_yaml(record, without_assistant(recipe))]))
 
 
 def _record(command: Command) -> "type[Config]":

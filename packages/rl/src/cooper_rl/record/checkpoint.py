@@ -5,6 +5,7 @@ A crash can only leave hidden folders behind: `.000120.partial` is half written,
 `.000120.replaced` an old checkpoint whose replacement has not been renamed yet. A manifest of hashes reveals damage.
 """
 
+import errno
 import json
 import logging
 import math
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 OF_RUN, OF_SERVICE = "conditions", "digest"
 """The keys by which the state of a run's checkpoint, and of a service's, is known."""
 MANIFEST, STATE = "manifest.json", "state.json"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 ROLLBACKS = 3
 """Most rollbacks in one run. Instead of another one the run stops."""
 
@@ -72,8 +74,20 @@ class CheckpointStore:
         """Write the checkpoint of `step`. All of it is on disk when this returns.
 
         `write(folder)` puts the models into the folder and returns the rest of the state as JSON values. Raises OSError
-        if the checkpoint cannot be written; earlier checkpoints stay as they are.
+        if the checkpoint cannot be written; earlier ones stay as they are. On a full disk, those that this one replaces
+        are deleted before it is written, but never the newest.
         """
+        try:
+            return self._written(step, write, metrics)
+        except OSError as error:
+            earlier, kept = self.list(), max(1, self.config.keep - 1)
+            if error.errno not in FULL or len(earlier) <= kept or find_damage(earlier[-1]):
+                raise
+            logger.warning("step %d: no room for a checkpoint; the oldest, which it replaces, goes first", step)
+            self._tidy(kept)
+            return self._written(step, write, metrics)
+
+    def _written(self, step: int, write: Callable[[Path], dict[str, Any]], metrics: "Metrics | None") -> Path:
         metric = self.config.keep_best
         best = {metric: metrics[metric]} if metric and metrics and self.is_best(metrics) else {}
         target, aside = self.directory / f"{step:06d}", self._hidden(step, "partial")
@@ -93,7 +107,7 @@ class CheckpointStore:
             sync(self.directory.parent)
         finally:
             delete(aside)
-        self._tidy()
+        self._tidy(self.config.keep)
         return target
 
     def list(self) -> list[Path]:
@@ -126,7 +140,7 @@ class CheckpointStore:
                 target = damaged.with_name(f"{damaged.name}.damaged")
                 delete(target)
                 os.replace(damaged, target)
-            self._tidy()
+            self._tidy(self.config.keep)
             return folder, state
         if not damages:
             return None
@@ -158,10 +172,10 @@ class CheckpointStore:
                 return folder, manifest["best"][self.config.keep_best]
         return None
 
-    def _tidy(self) -> None:
-        """Delete the checkpoints that are no longer kept, and hidden folders that a crash left behind."""
+    def _tidy(self, keep: int) -> None:
+        """Delete all but the newest `keep` checkpoints and the best, and hidden folders that a crash left behind."""
         best = self.best()
-        for old in self.list()[: -self.config.keep]:
+        for old in self.list()[:-keep]:
             if best is None or old != best[0]:
                 self._delete(old)
         for leftover in self._leftovers("partial|deleted|replaced"):

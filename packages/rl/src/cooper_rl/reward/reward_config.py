@@ -90,8 +90,7 @@ class CooperRewardConfig(Config):
         recipe = dict(RECIPES.get(kind, {})) if isinstance(kind, str) else {}
         if settings.get("reward_model") is None:
             recipe.pop("reward_model", None)
-        if stage_2 := recipe.get("cooptimization"):
-            recipe["cooptimization"] = _without_assistant(stage_2, settings.get("cooptimization"))
+        recipe = without_assistant(recipe, settings.get("cooptimization"))
         recipe = {name: value for name, value in recipe.items() if name in cls.model_fields}
         return layered(cls, recipe, settings), {}
 
@@ -162,14 +161,15 @@ class CooperRewardConfig(Config):
         return None
 
 
-def _without_assistant(stage_2: dict[str, Any], given: Any) -> dict[str, Any]:
-    """A recipe's cooptimization without the pairs of an assistant that the settings do not describe, if others are
-    left. Pairs that the settings list are not touched: an assistant among them is required."""
-    if (given_settings(given) or {}).get("assistant") is not None:
-        return stage_2
+def without_assistant(recipe: dict[str, Any], given: Any = None) -> dict[str, Any]:
+    """A recipe without the pairs of an assistant that the settings `given` for cooptimization do not describe, if
+    others are left. Pairs that the settings list are not touched: an assistant among them is required."""
+    stage_2 = recipe.get("cooptimization")
+    if not stage_2 or (given_settings(given) or {}).get("assistant") is not None:
+        return recipe
     pairs = stage_2.get("pairs", CooptimizationConfig.model_fields["pairs"].default)
-    others = [dict(mapping_of(part)) for part in pairs if mapping_of(part).get("kind") != "assistant"]
-    return stage_2 | {"pairs": others} if others else stage_2
+    others = tuple(part for part in pairs if mapping_of(part).get("kind") != "assistant")
+    return recipe | {"cooptimization": stage_2 | {"pairs": others}} if others else recipe
 
 
 def _check_kind(config: CooperRewardConfig) -> None:

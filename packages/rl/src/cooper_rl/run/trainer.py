@@ -394,9 +394,10 @@ class CooperTrainer(Closing):
         try:
             self.save_checkpoint()
         except OSError as error:
+            again = f"continue from the checkpoint of step {self._saved_steps} with resume=True (the option --resume)"
             raise InputError(
                 f"{self.directory}: the checkpoint of step {self.completed_steps} could not be written: {error}; "
-                "make room on the disk and continue from the previous checkpoint with resume=True (the option --resume)"
+                f"make room on the disk and {again if self._saved_steps else 'begin again: no checkpoint was written'}"
             ) from error
 
     def _begin(self, resume: bool) -> None:

@@ -1,11 +1,14 @@
 """A request to score, its limits, and the refusal of one."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cooper_base.data.answer import AnswerGroup
-from cooper_base.errors import with_causes
+from cooper_base.errors import InputError, show_users_frames, with_causes
 from cooper_rl.service.config import CommitPolicy, ServerConfig
+
+logger = logging.getLogger(__name__)
 
 
 class Refusal(Exception):
@@ -64,6 +67,19 @@ def drop_frames(error: Exception) -> None:
     """
     for link in with_causes(error):
         link.__traceback__ = None
+
+
+def reply_to(error: Exception, what: str) -> Exception:
+    """What a request that has failed is told: the refusal itself, or a Refusal (500) with the fault, which is logged
+    here. As any other exception it would go through the web server, which logs it once more with its own frames.
+    """
+    told = error
+    if not isinstance(error, Refusal | InputError):
+        show_users_frames(error)
+        logger.error(what, exc_info=error)
+        told = Refusal(500, f"{type(error).__name__}: {error}")
+    drop_frames(error)
+    return told
 
 
 def full(error: OSError) -> Refusal:

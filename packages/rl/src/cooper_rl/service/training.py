@@ -24,7 +24,7 @@ from cooper_rl.reward.scored import Scored, Updated
 from cooper_rl.service.config import ServeConfig, ServerConfig
 from cooper_rl.service.history import History, HistoryRecord, RememberingAssistant, not_undone
 from cooper_rl.service.ledger import Ledger, OpenStep, OtherContentError, ScoredGroup
-from cooper_rl.service.requests import Refusal, ScoreAsk, drop_frames, full
+from cooper_rl.service.requests import Refusal, ScoreAsk, drop_frames, full, reply_to
 from cooper_verify.faults import faults_so_far
 from cooper_verify.rules.processes.child import cpu_budget
 
@@ -335,12 +335,9 @@ class Training:
                     "the verdicts of a request took over %g CPU seconds (serve.max_verify_s)", self._max_verify_s
                 )
             return scored
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - logged, and told to the request
             if len(calls) == 1:
-                if not isinstance(error, InputError):
-                    logger.exception("scoring failed")
-                drop_frames(error)
-                return [error]
+                return [reply_to(error, "scoring failed")]
             return [result for call in calls for result in self._score([call])]
 
     def _enter(self, asks: Sequence[ScoreAsk], replies: list[Scored | Exception]) -> list[Scored | Exception]:

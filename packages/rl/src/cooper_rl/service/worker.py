@@ -17,7 +17,7 @@ from cooper_base.config.user_functions import exits_are_faults
 from cooper_base.files.durable import append_line
 from cooper_rl.reward.scored import Scored, Updated
 from cooper_rl.service.config import ServerConfig
-from cooper_rl.service.requests import Refusal, ScoreAsk, drop_frames
+from cooper_rl.service.requests import Refusal, ScoreAsk, reply_to
 from cooper_rl.service.training import Training
 
 logger = logging.getLogger(__name__)
@@ -125,18 +125,16 @@ class Worker:
             with exits_are_faults("a part of the reward"):
                 self._recover_if_needed()
                 self._work(jobs)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - logged, and told to the requests
             if len(jobs) > 1 and self.training.fault is None:
                 for job in jobs:  # one of them has failed
                     if not job.future.done():
                         self._do([job])
                 return
-            if not isinstance(error, Refusal):
-                logger.exception("a request failed")
-            drop_frames(error)
+            told = reply_to(error, "a request failed")
             for job in jobs:
                 if not job.future.done():
-                    job.future.set_exception(error)
+                    job.future.set_exception(told)
 
     def _recover_if_needed(self) -> None:
         """Go back to the last step if a failure left the reward between two. Raises Refusal (503) if that fails."""

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cooper_base.data.labelled import LABELLED_FIELDS, read_rows, texts_of, with_our_names
+from cooper_base.data.labelled import LABELLED_FIELDS, THEIR_NAMES, read_rows, texts_of
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import DataRow
 from cooper_base.data.transcript import split_reply
@@ -207,7 +207,9 @@ def read_collected(path: Path) -> list[CollectedRow]:
 
     def read(row: DataRow) -> CollectedRow:
         model, dataset = (str(row.fields.get(name) or "-") for name in ("model", "dataset"))
-        return CollectedRow(*texts_of(with_our_names(row)), model, dataset, str(row.fields.get("id") or row.location))
+        return CollectedRow(
+            *texts_of(row.renamed(THEIR_NAMES)), model, dataset, str(row.fields.get("id") or row.location)
+        )
 
     return read_rows(path, read, LABELLED_FIELDS[:3])
 

@@ -51,8 +51,10 @@ def verify(
 ) -> None:
     """Say of every answer in a file whether it is right, by a rule (--rule) or any grader (--grader).
 
-    --workers and --timeout apply to the rule `maths`.
+    Rows that cannot be read are named, have no verdict, and make the exit code 2. --workers and --timeout apply to
+    the rule `maths`.
     """
+    from cooper_base.data.readers import listing_of
     from cooper_verify.verdict_file import faults_path, grade_file
 
     if rule is not None and grader is not None:
@@ -68,6 +70,10 @@ def verify(
     if counts.faults:
         say(f"{by.name} raised an exception on {counts.faults} rows, which are unparsed: {faults_path(out)}")
     say(f"verdicts: {out}")
+    if counts.unread:
+        judged = sum(counts.by_gold.values())
+        listed = listing_of(counts.unread)
+        raise InputError(f"{len(counts.unread)} rows have no verdict (the other {judged} have one):\n{listed}")
 
 
 def _show(counts: "VerdictCounts", judge: str) -> None:

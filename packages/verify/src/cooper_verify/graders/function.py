@@ -34,7 +34,7 @@ _VERL = {"data_source", "solution_str", "ground_truth", "extra_info"}
 _RUBRIC = {"prompt", "completion", "answer", "state", "info", "task"}
 _RUBRIC_ALONE = {"answer", "state", "info", "task"}
 """A function that takes a `completion` and one of these is one of verifiers. With a `prompt` alone it is Cooper's."""
-_OF_TRL = ("prompts", "completions", "trainer_state", "log_metric", "log_extra")
+_OF_TRL = ("prompts", "completions", "completion_ids", "trainer_state", "log_metric", "log_extra")
 """What a function of TRL is given beside the columns of its rows."""
 _OF_LISTS = ("batched", "trl", "openrlhf")
 _GIVEN = (
@@ -65,9 +65,8 @@ class TrainerState:
 def recognised(path: str) -> Signature:
     """The signature of the function at `package.module:function` or `file.py:function`, or of a class whose objects are
     called. Raises InputError if it cannot be found."""
-    parameters = parameters_of(load_function(path, None))
-    names = {parameter.name for parameter in parameters}
-    needed = {parameter.name for parameter in parameters if _must_be_given(parameter)}
+    names = {parameter.name for parameter in parameters_of(load_function(path, None))}
+    needed = {*_needed(path)}
     if names & {"completions", "completion_ids"} and not names & {"problem", "problems", "completion"}:
         return "trl"
     if {"solution_str", "ground_truth"} <= names and needed <= _VERL:
@@ -85,6 +84,10 @@ def recognised(path: str) -> Signature:
 def _two_texts(names: Collection[str]) -> tuple[str | None, str | None]:
     """The parameter for an answer's text, and that for the reference."""
     return next((name for name in _GIVEN if name in names), None), next((n for n in _EXPECTED if n in names), None)
+
+
+def _needed(path: str) -> list[str]:
+    return [parameter.name for parameter in parameters_of(load_function(path, None)) if _must_be_given(parameter)]
 
 
 def _must_be_given(parameter: Parameter) -> bool:
@@ -142,6 +145,11 @@ class ScoringFunction:
         lists: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
         lists["prompts"] = [_prompt(problem, chat) for (problem, _), chat in zip(answers, chats, strict=True)]
         lists["completions"] = [_completion(answer, chat) for (_, answer), chat in zip(answers, chats, strict=True)]
+        known = [answer.token_ids for _, answer in answers if answer.token_ids is not None]
+        if len(known) == len(answers):
+            lists["completion_ids"] = [[*map(int, ids)] for ids in known]
+        elif "completion_ids" in _needed(self.path):
+            raise InputError(f"{self.path}: takes 'completion_ids', which only the loop that samples them has")
         if self.signature == "openrlhf":
             queries = [problem.question + answer.transcript for problem, answer in answers]
             lists |= {"queries": queries, "labels": [problem.answer for problem, _ in answers]}
@@ -213,8 +221,7 @@ def check_columns(path: str, signature: Signature, problems: Sequence[Problem]) 
     """Raises InputError if a function in TRL's style asks for a column that a problem does not have."""
     if signature != "trl":
         return
-    parameters = parameters_of(load_function(path, None))
-    needed = [parameter.name for parameter in parameters if _must_be_given(parameter)]
+    needed = _needed(path)
     for problem in problems:
         fields = _columns_of(problem)
         if missing := [name for name in needed if name not in _OF_TRL and name not in fields]:

@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -285,5 +286,6 @@ def disk_errors(directory: Path) -> Iterator[None]:
     except Exception as error:
         # It is a SafetensorError in safetensors, and a bare Exception in tokenizers.
         if isinstance(error, SafetensorError) or type(error) is Exception:
-            raise OSError(errno.ENOSPC, str(error), str(directory)) from error
+            told = re.search(r"os error (\d+)", str(error))
+            raise OSError(int(told[1]) if told else errno.ENOSPC, str(error), str(directory)) from error
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cooper_rl.reward.base import REWARDS, RewardConfig, Scores
 from cooper_verify.graders.function import ScoringFunction, TrainerState, check_columns, recognised
@@ -72,9 +72,14 @@ class FunctionReward:
         heard = values.opinions().flat
         metrics = {name: heard.mean().item()} if len(heard) else {}
         metrics |= {f"{name}/{each}": sum(given) / len(given) for each, given in function.logged.items()}
-        columns = {
-            f"{name}/{column}": context.ragged([float(value) for value in given])
-            for column, given in function.extra.items()
-            if len(given) == len(answers) and all(isinstance(value, int | float) for value in given)
-        }
+        found = {f"{name}/{column}": _numbers(given) for column, given in function.extra.items()}
+        columns = {key: context.ragged(given) for key, given in found.items() if len(given) == len(answers)}
         return Scores(values, {name: values, **columns}, metrics)
+
+
+def _numbers(given: Sequence[Any]) -> list[float]:
+    """The numbers of a column, also those of numpy and torch; none of a column of anything else."""
+    try:
+        return [] if any(isinstance(value, str) for value in given) else [*map(float, given)]
+    except (TypeError, ValueError):
+        return []
