@@ -38,6 +38,7 @@ from cooper_verify.rules.values.chemistry import are_same_formula, chemical
 from cooper_verify.rules.values.collection import read_division
 from cooper_verify.rules.values.expression import Symbolic
 from cooper_verify.rules.values.formula import formula
+from cooper_verify.rules.values.parts import read_parts
 from cooper_verify.rules.values.reading import (
     answer_readings,
     doubtful_readings,
@@ -46,7 +47,7 @@ from cooper_verify.rules.values.reading import (
     readings,
 )
 from cooper_verify.rules.values.relation import Named
-from cooper_verify.rules.values.scalar import Scalar, read_parts, read_scalar
+from cooper_verify.rules.values.scalar import Scalar, read_scalar
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
 from cooper_verify.rules.values.tokens import DIFFERENTIAL, FUNCTION_NAMES

@@ -29,6 +29,7 @@ from cooper_verify.rules.values.estimate import value_of
 from cooper_verify.rules.values.integers import read_integers
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.notation import CASES_OPEN, SET_OPEN, depth, prepared, split
+from cooper_verify.rules.values.parts import read_parts
 from cooper_verify.rules.values.piecewise import Piecewise, read_piecewise
 from cooper_verify.rules.values.region import (
     Region,
@@ -40,7 +41,7 @@ from cooper_verify.rules.values.region import (
     united,
 )
 from cooper_verify.rules.values.relation import Named, System, label, read_chain, read_equation
-from cooper_verify.rules.values.scalar import Scalar, read_parts, read_scalar
+from cooper_verify.rules.values.scalar import Scalar, read_scalar
 from cooper_verify.rules.values.tree import has, number
 
 _LONGEST = 8000
