@@ -316,7 +316,7 @@ def _is_article(text: str, tokens: list[_Token], place: int) -> bool:
 
 
 def _touches_number(tokens: list[_Token], place: int) -> bool:
-    return place > 0 and tokens[place - 1].kind == "number"
+    return any(token.kind == "number" for token in (*tokens[max(0, place - 1) : place], *tokens[place + 1 : place + 2]))
 
 
 def _is_dash(text: str, token: _Token) -> bool:

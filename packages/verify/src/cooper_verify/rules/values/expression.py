@@ -12,7 +12,7 @@ from cooper_verify.rules.values.estimate import (
     value_of,
 )
 from cooper_verify.rules.values.formula import INVERSE_TRIGONOMETRIC, TRIGONOMETRIC
-from cooper_verify.rules.values.tree import Tree, canonical, constant, has, has_decimal, names
+from cooper_verify.rules.values.tree import Tree, canonical, constant, has, has_decimal, heads, names
 
 Symbolic = Callable[[Tree, Tree], bool | None]
 """Whether two formulas are equal, where only computer algebra can tell; None if it cannot either."""
@@ -68,12 +68,14 @@ def _has_other_value(tree: Tree) -> bool:
 
 def _may_count(first: Tree, other: Tree) -> bool:
     """Whether the values of two formulas may be meant for whole numbers alone: `(-1)^n`, `\\cos n\\pi`."""
-    heads = (*TRIGONOMETRIC, "floor", "ceil")
-    return _asks_for_domain(first, other) or any(has(tree, head) for tree in (first, other) for head in heads)
+    return _asks_for_domain(first, other) or not _COUNTED.isdisjoint(heads(first, other))
+
+
+_COUNTED = {*TRIGONOMETRIC, "floor", "ceil"}
 
 
 def _has_branches(first: Tree, other: Tree) -> bool:
-    return any(has(tree, head) for tree in (first, other) for head in INVERSE_TRIGONOMETRIC)
+    return not INVERSE_TRIGONOMETRIC.isdisjoint(heads(first, other))
 
 
 def _proven(verdict: bool | None) -> bool:

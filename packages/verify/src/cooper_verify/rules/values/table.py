@@ -26,7 +26,7 @@ from cooper_verify.rules.values.region import Region, compare_regions
 from cooper_verify.rules.values.relation import Chain, Equation, Named, System
 from cooper_verify.rules.values.scalar import Scalar, compare_scalars
 from cooper_verify.rules.values.tree import Tree, constant, names
-from cooper_verify.rules.words import COMPARING, Words, speaks, unread
+from cooper_verify.rules.words import COMPARING, Words, may_name, speaks, unread
 
 
 class Comparison:
@@ -173,6 +173,9 @@ def _is_known(comparison: Comparison, name: str) -> bool:
     """Whether a name says nothing about its value: "the discarded value" may."""
     if _LENGTH.fullmatch(name) and re.sub(r"\\[a-z]+|[^A-Z]", "", name) not in _PAIR_WORDS:
         return True
+    *before, symbol = name.split()
+    if before and len(symbol) == 1 and not comparison.words.know(word for word in before if not may_name(word)):
+        return False
     said = unread(name, is_subject=True)
     return comparison.words.know(said) and not any(speaks(word) or word in COMPARING for word in said)
 
