@@ -3,8 +3,8 @@
 import pytest
 
 from cooper_base.data.text import boxed
-from cooper_verify.rules.verdicts.choice import choice_verdict, reference_choice
 from cooper_verify.rules.verdicts.fast_path import fast_verdict
+from cooper_verify.rules.verdicts.options import choice_verdict, reference_choice
 from cooper_verify.rules.verdicts.symbolic import maths_verdict
 from cooper_verify.rules.vocabulary.languages import LANGUAGES
 

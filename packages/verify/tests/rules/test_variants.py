@@ -2,8 +2,8 @@
 
 import pytest
 
-from cooper_verify.rules.verdicts.exact import exact_verdict
 from cooper_verify.rules.verdicts.symbolic import maths_verdict
+from cooper_verify.rules.verdicts.texts import exact_verdict
 
 SAME = {
     "abbreviations": [

@@ -13,8 +13,8 @@ from cooper_verify.rules.kinds.maths import RuleVerifier
 from cooper_verify.rules.quantities.units import is_unit, without_unit
 from cooper_verify.rules.rule import RULES
 from cooper_verify.rules.text.notation import one_notation
-from cooper_verify.rules.verdicts.choice import choice_verdict, reference_choice
 from cooper_verify.rules.verdicts.fast_path import fast_verdict
+from cooper_verify.rules.verdicts.options import choice_verdict, reference_choice
 from cooper_verify.rules.verdicts.symbolic import maths_verdict
 from cooper_verify.rules.vocabulary.number_words import changes_after, with_scales
 

@@ -167,9 +167,13 @@ def counted_in(text: str, boxes: Sequence[Box]) -> tuple[str, ...]:
 
 _ANOTHER_ANSWER = re.compile(
     r"(?i)(?!let\b|here\b|that\b|it\b)\b([^\W\d_]{2,})['\u2019]s?\s(?:[a-z]+\s)?\Z"
-    r"|\b([^\W\d_]+)\s(of|d(?:e|es|u|er|el|ell[ae]|[ao]s?)|von)\s(?:(?:the|my|your|all|these|both|l[ae]s?|den|allen)\s(?:[a-z]+\s)?)?\Z"
+    r"|\b([^\W\d_]+)\s(of|in|d(?:e|es|u|er|el|ell[ae]|[ao]s?)|von)\s(?:(?:the|my|your|all|these|both|l[ae]s?|den|allen)\s(?:[a-z]+\s)?)?\Z"
 )
-"""In front of "answer": somebody's, or what is made of answers, such as their sum."""
+"""In front of "answer": somebody's, or what is made of answers, such as their sum or their digits."""
+_OPERATOR_BEFORE = re.compile(
+    r"(?i)(?:\b(?:times|minus|plus|over)|[\w)]\s?[*/+\u00d7\u00b7])\s(?:(?:the|my|your)\s)?\Z"
+)
+"""In front of "answer": what makes it a part of a calculation, "2 times the answer is 12"."""
 
 
 def before_statement(statement: re.Match[str]) -> list[str]:
@@ -180,6 +184,7 @@ def before_statement(statement: re.Match[str]) -> list[str]:
     start = _last_end(_SENTENCE_BREAK, near)
     words = unread(f"{_FORMULA.sub(' ', near[start:])} {statement.group()}", is_subject=True)
     words += [found[1] or f"{found[2]} {found[3]}" for found in [_ANOTHER_ANSWER.search(near, start)] if found]
+    words += [NEVER_KNOWN] if _OPERATOR_BEFORE.search(near, start) else []
     return unread_outside(words, statement.string[: statement.start() - len(near) + start])
 
 

@@ -45,7 +45,7 @@ _TEXT = re.compile(
 _SIGNS = re.compile(r"[\w\s\\{}()\[\]|^+*/<>\u2260\u2264\u2265.,%!'~\u00b0\u00d7\u00f7\u00b1\u00b7\u221a-]*")
 _ORDINAL = re.compile(r"\s?(?:st|nd|rd|th)\b")
 _OPERATES_AFTER = re.compile(
-    r"\s?(?:\^|[<>\u2260\u2264\u2265]\s?[\w\\]|[*/]\s?[\d(\\]|[+-]\s?[\d(\\$]|!|\\?%|\u00b0|\\(?:times|cdot|div|pm|circ|degree|pi|sqrt|frac)(?![A-Za-z])|[\u00d7\u00f7\u00b1\u00b7\u03c0])"
+    r"\s?(?:\^|[<>\u2260\u2264\u2265]\s?[\w\\]|[*/]\s?[\d(\\]|[+-]\s?[\d(\\$]|[!']|\\?%|\u00b0|\\(?:times|cdot|div|pm|circ|degree|pi|sqrt|frac)(?![A-Za-z])|[\u00d7\u00f7\u00b1\u00b7\u03c0])"
 )
 _OTHER_VALUE = re.compile(rf"(?i)\s*(?:,\s*)?{words_of('either')}\s*\$?[-\u2212+]?\$?\.?[\d\\](?!f?box)[^\n.;]{{0,60}}")
 _IS_SUM = re.compile(r"(?<=[\w)}\]\s])\s*[-+]|[=<>,]|\\(?:times|cdot|pm|div)(?![A-Za-z])|[*/]")
@@ -79,7 +79,7 @@ _MINUS_BEFORE = re.compile(
 _MINUS_CHARS = 20
 _MINUS_ALONE = re.compile(r"(?:\A|\n)[\s*]*+(?:\$\s?-\s?\$|\$?-(?:\\[,;:!]|~))[\s~$]*+\Z")
 r"""A minus in a formula of its own, or with a space of LaTeX: `$-$ \boxed{12}`. With a plain space it is a bullet."""
-_JOINED_NUMBER = re.compile(r"(?<![\w.,:])\d{1,20}[.,:]\Z")
+_JOINED_NUMBER = re.compile(r"(?<![\w.,:])(?:\d{1,20}[.,:]|\.)\Z")
 """The beginning of a number or a ratio that ends in a box: `5:\\boxed{12}`."""
 _ALONE = re.compile(r"(?:\A|[\n=])\s*\Z")
 _NAME = re.compile(r"(?:\A|[\s,;$({&])(\\?[A-Za-z]+(?:_\w|_\{\w+\})?)\s*&?=\s*\$?\Z")

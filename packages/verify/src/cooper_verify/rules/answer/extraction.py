@@ -222,6 +222,8 @@ def _unmarked(tail: str, factorials: bool) -> Stated:
     if _ITEM.fullmatch(line) and _ITEM.fullmatch(tail[: -len(line)].rstrip().rpartition("\n")[2]):
         return NOTHING
     sentences = _SENTENCE.split(line[-2 * LONGEST :])
+    if len(sentences) == 2 and _ABBREVIATION.fullmatch(sentences[0]) and unread(sentences[0]):
+        return NOTHING  # "Ref. 12"
     if (value := value_in(_BOLD.sub("", sentences[-1]))) is not None:
         earlier = tail[: len(tail) - len(sentences[-1])]
         if makes_another_value(earlier):
@@ -234,6 +236,9 @@ def _unmarked(tail: str, factorials: bool) -> Stated:
 
 _ITEM = re.compile(r"\s*+(?:\d{1,2}[.)]|[-*\u2022])\s++[*$]*-?\d[\d.,/]*[*$]*\s*")
 """An item of a list that is a bare number: of several nobody knows which is the answer."""
+
+
+_ABBREVIATION = re.compile(r"\W*[A-Z][a-z]{0,3}")
 
 
 def _is_plain(text: str) -> bool:

@@ -98,6 +98,8 @@ _CUT_OFF = re.compile(
     rf"(?i)(?<![\w'])(?:{words_of('either', 'both')}|but|then|the|an?|of|to|is|with|for|from|by|because|so)\Z"
 )
 """The end of a sentence that is not finished."""
+_OTHER_CLAUSE = re.compile(r"(?i)\b(?:where|when|if|while|but)\b")
+"""Behind a value: a clause whose value is another one."""
 _UNIT_WORDS = 6
 _UNIT_WORD = re.compile(
     r"(?:\\[,; ]|[\s~])?"
@@ -135,9 +137,11 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
     runs = _runs(text, tokens)
     if not runs or _QUOTED.search(text):
         return None
-    start = _clause(text, runs)
+    whole, start = runs[0].start, _clause(text, runs)
     runs = [run for run in runs if run.start >= start]
     verb = _last_verb(text, start, runs)
+    if is_after_verb and whole < verb and _OTHER_CLAUSE.search(text, whole, verb):
+        return None  # "x, where 2x is 12"
     stated = [run for run in runs if run.start >= verb]
     if verb > start and len(stated) < len(runs) and not _names_only(text, start, verb, runs):
         return None
@@ -187,8 +191,10 @@ def _unread_in_front(front: str, verb: int, has_verb: bool, is_after_verb: bool)
     return words + unread(lead) + unread_beside(lead[_last_word(lead) :])
 
 
-_COUNTERFACTUAL = re.compile(r"(?i)\b(?:would|should|could|might|must)\s(?:\w+\s)?have\b")
-"""What would have been another way: "it should have been 12"."""
+_COUNTERFACTUAL = re.compile(
+    r"(?i)\b(?:would|should|could|might|must)\s(?:\w+\s)?have\b|\bcan\s(?:\w+\s)?be[\s$({*\\]*\Z"
+)
+"""What would have been another way, or may be: "it should have been 12", "it can be 12"."""
 _ANSWER_HAS = re.compile(r"(?i)\b(?:answer|result|solution)s?\s(?:\w+\s)?(?:ha(?:s|ve|d)|gets?|takes?|needs?|uses?)\b")
 """What an answer has is not the answer: "the result has 12 digits"."""
 
@@ -310,7 +316,7 @@ def _is_article(text: str, tokens: list[_Token], place: int) -> bool:
 
 
 def _touches_number(tokens: list[_Token], place: int) -> bool:
-    return place > 0 and tokens[place - 1].kind == "number"
+    return any(token.kind == "number" for token in (*tokens[max(0, place - 1) : place], *tokens[place + 1 : place + 2]))
 
 
 def _is_dash(text: str, token: _Token) -> bool:

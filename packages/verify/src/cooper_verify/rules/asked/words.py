@@ -278,6 +278,11 @@ def unread_beside(text: str) -> list[str]:
     return _with_neighbours(text, (), True, frozenset())
 
 
+def may_name(word: str) -> bool:
+    """Whether a word may stand in front of a symbol whose value is given: "side a", unlike "take n"."""
+    return not is_verb(word) and (word.casefold() in _NAMES or not unread(word))
+
+
 def speaks(word: str) -> bool:
     """Whether a word is a number, or says something about values."""
     form = form_of(word)

@@ -8,7 +8,7 @@ from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.answer.extraction import reference_text
 from cooper_verify.rules.rule import RULES, ComputedConfig
 from cooper_verify.rules.text.plain_text import plain_text
-from cooper_verify.rules.verdicts.choice import (
+from cooper_verify.rules.verdicts.options import (
     Choice,
     Options,
     choice_verdict,

@@ -6,7 +6,7 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.answer.extraction import reference_text
 from cooper_verify.rules.rule import RULES, ComputedConfig
-from cooper_verify.rules.verdicts.exact import exact_verdict
+from cooper_verify.rules.verdicts.texts import exact_verdict
 
 
 @RULES.register

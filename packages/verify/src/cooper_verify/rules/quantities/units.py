@@ -31,6 +31,7 @@ from cooper_verify.rules.vocabulary.unit_table import (
 
 _LONGEST = 200
 _MOST_WORDS = 8
+_ALWAYS_PER = {"per", "a", "an"}
 _COUNTERS = {counter for language in LANGUAGES for counter in language.counters.split()}
 
 
@@ -100,6 +101,9 @@ class _Reader:
         self.sign, self.next_power = 1, 1
         self.has_divided = self.is_ambiguous = self.has_letter_c = False
 
+    def __bool__(self) -> bool:
+        return bool(self.names or self.phrase)
+
     def add(self, measure: Measure, exponent: int) -> None:
         self.close()
         if self.names == ["degree"] and measure.name in ("celsius", "fahrenheit"):
@@ -167,7 +171,7 @@ def _read(flat: str, money: Measure | None = None) -> Unit | None:
             depth += piece["space"].count("(") - piece["space"].count(")")
         elif piece["times"]:
             reader.is_ambiguous = reader.is_ambiguous or (reader.has_divided and depth <= 0)
-        elif piece["over"] or piece["word"] == "per" or (piece["word"] in PER and (reader.names or reader.phrase)):
+        elif piece["over"] or (piece["word"] in PER and (reader or piece["word"] in _ALWAYS_PER)):
             reader.divide()
         elif not _read_word(reader, piece):
             return None
@@ -366,7 +370,7 @@ def unit_of(text: str) -> Unit:
     value, behind = shown[: first.start()], shown[first.start() :]
     if not any(map(str.isdigit, value)):
         return NO_UNIT
-    is_letter = re.match(r"[A-Za-z](?![^\W\d_])", behind)
+    is_letter = re.match(r"(?!a\s[^\W\d_]{2})[A-Za-z](?![^\W\d_])", behind)
     if is_letter and (value[-1].isalnum() or behind[0] not in LETTERS):
         return NO_UNIT  # 6m may be six times m
     return read_unit(behind) or NO_UNIT

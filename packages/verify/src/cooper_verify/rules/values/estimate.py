@@ -43,6 +43,12 @@ def agree_where_positive(first: Tree, other: Tree) -> bool:
     return _agreements(first, other, range(_POINTS)) > 1
 
 
+def agree_where_small(first: Tree, other: Tree) -> bool:
+    """Whether two formulas have the same values at points whose variables are between 0 and 1, where inverse functions
+    are on their first branch."""
+    return _agreements(first, other, _SMALL_POINTS) > 2
+
+
 def agree_on_whole_numbers(first: Tree, other: Tree) -> bool:
     """Whether two formulas have the same values where all variables are whole numbers, as in `(-1)^{2n}` and 1."""
     return _agreements(first, other, _WHOLE_POINTS) > 2
@@ -76,6 +82,8 @@ def differ_by_a_constant(first: Tree, other: Tree) -> bool:
 
 _WHOLE_POINTS = (101, 102, 103, 104, 105)
 """At these, each variable is a whole number."""
+_SMALL_POINTS = (201, 202, 203, 204, 205)
+"""At these, each variable is between 0 and 1."""
 
 
 def value_of(tree: Tree) -> float | None:
@@ -97,6 +105,8 @@ def estimate(tree: Tree, point: int = 0) -> Estimate:
         return _rounded(float(tree[1]))
     if head == "name" and point in _WHOLE_POINTS:
         return _rounded(float(1 + (zlib.crc32(tree[1].encode()) + point) % 7))
+    if head == "name" and point in _SMALL_POINTS:
+        return _rounded((1 + zlib.crc32(f"{point} {tree[1]}".encode())) / (2**32 + 2))
     if head == "name":
         return _rounded(_SMALLEST * (_LARGEST_NAME / _SMALLEST) ** (zlib.crc32(f"{point} {tree[1]}".encode()) / 2**32))
     if head in ("pi", "e"):
@@ -171,6 +181,27 @@ def _logarithm(argument: Estimate, base: Estimate = (math.e, 0.0)) -> Estimate:
     return top / bottom, 2 * (top_error / abs(bottom) + abs(top) * bottom_error / bottom**2) + _ROUNDING
 
 
+def _arc(function: Callable[[float], float]) -> Callable[[Estimate], Estimate]:
+    """The inverse of a sine or a cosine, whose slope grows towards 1."""
+
+    def bounded(argument: Estimate) -> Estimate:
+        value, error = argument
+        return function(value), 2 * error / math.sqrt(1 - min(abs(value) + 2 * error, 1) ** 2) + _ROUNDING
+
+    return bounded
+
+
+def _stepped(function: Callable[[float], int]) -> Callable[[Estimate], Estimate]:
+    """A function that jumps at whole numbers. Near one, a value is taken for it."""
+
+    def bounded(argument: Estimate) -> Estimate:
+        value = argument[0]
+        whole = round(value)
+        return float(whole if abs(value - whole) <= argument[1] else function(value)), 0.0
+
+    return bounded
+
+
 def _binomial(top: Estimate, bottom: Estimate) -> Estimate:
     return _rounded(float(math.comb(_whole(top), _whole(bottom))))
 
@@ -197,6 +228,10 @@ _OPERATIONS: dict[str, Callable[..., Estimate]] = {
     "sin": _smooth(math.sin, lambda value: 1.0),
     "cos": _smooth(math.cos, lambda value: 1.0),
     "arctan": _smooth(math.atan, lambda value: 1.0),
+    "arcsin": _arc(math.asin),
+    "arccos": _arc(math.acos),
+    "floor": _stepped(math.floor),
+    "ceil": _stepped(math.ceil),
     "sinh": _smooth(math.sinh, math.cosh),
     "cosh": _smooth(math.cosh, math.cosh),
     "tan": _quotient(math.sin, math.cos),

@@ -4,9 +4,15 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from cooper_verify.rules.values.estimate import agree_on_whole_numbers, agree_where_positive, are_different, value_of
-from cooper_verify.rules.values.formula import TRIGONOMETRIC
-from cooper_verify.rules.values.tree import Tree, canonical, constant, has, has_decimal, names
+from cooper_verify.rules.values.estimate import (
+    agree_on_whole_numbers,
+    agree_where_positive,
+    agree_where_small,
+    are_different,
+    value_of,
+)
+from cooper_verify.rules.values.formula import INVERSE_TRIGONOMETRIC, TRIGONOMETRIC
+from cooper_verify.rules.values.tree import Tree, canonical, constant, has, has_decimal, heads, names
 
 Symbolic = Callable[[Tree, Tree], bool | None]
 """Whether two formulas are equal, where only computer algebra can tell; None if it cannot either."""
@@ -39,6 +45,8 @@ def same(first: Tree, other: Tree, symbolic: Symbolic) -> bool:
             return _proven(symbolic(first, other) or None)
         raise UnprovenError  # sin(n pi) and 0
     if "i" not in variables and are_different(first, other):
+        if _has_branches(first, other) and agree_where_small(first, other):
+            raise UnprovenError  # 2 arctan x and arctan(2x/(1 - x^2))
         return False
     verdict = symbolic(first, other)
     if not verdict and _asks_for_domain(first, other) and agree_where_positive(first, other):
@@ -60,7 +68,14 @@ def _has_other_value(tree: Tree) -> bool:
 
 def _may_count(first: Tree, other: Tree) -> bool:
     """Whether the values of two formulas may be meant for whole numbers alone: `(-1)^n`, `\\cos n\\pi`."""
-    return _asks_for_domain(first, other) or any(has(tree, head) for tree in (first, other) for head in TRIGONOMETRIC)
+    return _asks_for_domain(first, other) or not _COUNTED.isdisjoint(heads(first, other))
+
+
+_COUNTED = {*TRIGONOMETRIC, "floor", "ceil"}
+
+
+def _has_branches(first: Tree, other: Tree) -> bool:
+    return not INVERSE_TRIGONOMETRIC.isdisjoint(heads(first, other))
 
 
 def _proven(verdict: bool | None) -> bool:
@@ -75,9 +90,9 @@ def _asks_for_domain(first: Tree, other: Tree) -> bool:
 
 
 def _has_domain(tree: Tree) -> bool:
-    if tree[0] in ("log", "ln", "abs") or (tree[0] == "^" and (exponent := constant(tree[2])) is None):
+    if tree[0] in ("log", "ln", "abs", *INVERSE_TRIGONOMETRIC):
         return True
-    if tree[0] == "^" and exponent is not None and exponent.denominator != 1:
+    if tree[0] == "^" and ((exponent := constant(tree[2])) is None or exponent.denominator != 1):
         return True
     return any(_has_domain(part) for part in tree[1:] if isinstance(part, tuple))
 

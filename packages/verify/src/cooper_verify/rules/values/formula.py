@@ -23,6 +23,7 @@ from cooper_verify.rules.values.tree import OF_A_SET, Tree, canonical, constant,
 
 _INVERSE = {"sin": "arcsin", "cos": "arccos", "tan": "arctan"}
 TRIGONOMETRIC = {"sin", "cos", "tan", "cot", "sec", "csc"}
+INVERSE_TRIGONOMETRIC = {"arcsin", "arccos", "arctan"}
 _SIGNS = ("+", "-", r"\pm", "\u00b1", r"\mp", "\u2213")
 _APPLIED = set("fghFGP")
 """Letters that are functions in front of a bracket."""

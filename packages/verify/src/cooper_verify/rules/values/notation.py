@@ -63,9 +63,9 @@ _TWICE = re.compile(r"(\d{1,9}) \(([A-Za-z -]{3,40})\)|([A-Za-z -]{3,40}) \((\d{
 _TO = re.compile(r"(?<=\d)\s?\\text\{\s?to\s?\}\s?(?=\d)")
 _ABOUT = re.compile(r"\A~\s?(?=-?[\d.])")
 _COMBINATIONS = re.compile(
-    r"(?<![A-Za-z\\])(?:\\mathrm\{)?([CAP])\}?_(?:\{(\d{1,3})\}|(\d))\^(?:\{(\d{1,3})\}|(\d))(?!\d)"
+    r"(?<![A-Za-z\\])(?:\\mathrm\{)?([CAP])\}?_(?:\{([\dkmnN+-]{1,9})\}|([\dmnN]))\^(?:\{([\dkmnr+-]{1,9})\}|([\dkmr]))(?!\d)"
 )
-"""`C_{10}^3`, combinations of 3 of 10, and `A_5^2`, arrangements."""
+"""`C_{10}^3`, combinations of 3 of 10, `C_n^2`, and `A_5^2`, arrangements."""
 _CALLED_COMBINATIONS = re.compile(
     r"(?<![\w\\])(?:n?([CP])r?\((\d{1,3}),\s?(\d{1,3})\)|(?:\{\}\s?[_^]\s?)?\{?(\d{1,3})\}?\s?([CP])_?\{?(\d{1,3})\}?)(?![\w,.(])"
 )
@@ -158,7 +158,11 @@ def _with_round_brackets(text: str) -> str:
 
 
 def _combinations(found: re.Match[str]) -> str:
-    return _binomial(found, found[1], *(int(figures) for figures in found.groups()[1:] if figures))
+    whole, part = filter(None, found.groups()[1:])
+    if whole.isdecimal() and part.isdecimal():
+        return _binomial(found, found[1], int(whole), int(part))
+    is_power = found[1] != "C" or whole.isdecimal()  # of a constant: C_1^n
+    return found.group() if is_power else rf"\binom{{{whole}}}{{{part}}}"
 
 
 def _called(found: re.Match[str]) -> str:

@@ -1,11 +1,11 @@
-"""Quantities in several units of one kind: `5 ft 6 in`, `2h30m`, "one hour and thirty minutes", `45^\\circ 30'`."""
+"""Quantities in several units of one kind: "5 ft 6 in", "one hour and thirty minutes", `45^\\circ 30'`."""
 
 import re
 from fractions import Fraction
 
 from cooper_verify.rules.quantities.units import NO_UNIT, converted
 from cooper_verify.rules.text.plain_text import TEXT_COMMAND
-from cooper_verify.rules.values.scalar import SPELLED, Scalar, read_scalar
+from cooper_verify.rules.values.scalar import IN_WORDS, Scalar, read_scalar
 from cooper_verify.rules.values.tree import constant, number
 
 _PART = re.compile(r"\\?[$\u20ac\u00a3]\s?\d[\d,.]*|\d[\d,.]*\s?(?:[A-Za-z\u00b0]+|'|\"|\u00a2)")
@@ -15,6 +15,8 @@ _HOURS = re.compile(r"(?<!\d)(\d++)\s?h\s?(\d+)\s?m(?:in)?(?![A-Za-z])")
 """`2h30m`, whose m is no metre."""
 _TWO_NUMBERS = re.compile(r"\d\s?[^\d\s.,]\D*\d")
 _BETWEEN_PARTS = re.compile(r"\s*(?:,|\band\b)?\s*")
+
+
 _SIGN_OF_MINUTES = r"(?:'|\^\s?\{?\s?\\prime\s?\}?|\u2032)"
 _SIGN_OF_SECONDS = r"(?:''|\"|\^\s?\{?\s?\\prime\s?\\prime\s?\}?|\u2033)"
 _ANGLE = re.compile(
@@ -40,7 +42,7 @@ def read_parts(text: str) -> Scalar | None:
     if "and" not in text and not _TWO_NUMBERS.search(text):
         return None
     text = _HOURS.sub(r"\1 h \2 min", _FEET.sub(r"\1 ft \2 in", TEXT_COMMAND.sub(r"\1", text)))
-    parts = text.split(" and ") if SPELLED.fullmatch(text) else _parts_in_figures(text)
+    parts = text.split(" and ") if IN_WORDS.fullmatch(text) else _parts_in_figures(text)
     if len(parts) < 2:
         return None
     scalars = [read_scalar(part) for part in parts]

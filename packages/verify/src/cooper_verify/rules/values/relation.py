@@ -250,6 +250,8 @@ def _renamed(function: Named, parameters: Sequence[str]) -> Sequence[Any]:
     if function.parameters == tuple(parameters):
         return function.value
     values = [value for value in function.value if isinstance(value, Scalar)]
+    if any({*parameters} - {*function.parameters} & names(value.tree) for value in values):
+        return ()  # f(y) = x^2 is no f(x)
     for place, (old, new) in enumerate(zip(function.parameters, parameters, strict=True)):
         values = [_with_name(value, _tree(old), ("name", f"#{place}")) for value in values]
         values = [_with_name(value, ("name", f"#{place}"), _tree(new)) for value in values]

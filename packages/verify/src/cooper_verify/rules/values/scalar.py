@@ -74,6 +74,11 @@ class Scalar:
         attached = _ATTACHED.fullmatch(self.measured)
         return unit_of(f"1 {attached.group(2)}" if attached else self.measured)
 
+    @cached_property
+    def product(self) -> Tree | None:
+        r"""The formula that it is if the letters of its unit are factors: `\frac{1}{2}mg`, `2kT`."""
+        return formula(self.text) if self.unit and _LETTERS_AT_END.search(self.text) else None
+
     @property
     def is_attached(self) -> bool:
         """Whether its unit may be a factor: `6m`."""
@@ -103,13 +108,17 @@ _VERB_AFTER = re.compile(r"\d[\s$]{1,3}(?:is|are|was|were|has|have|will|can|coul
 _MAY_SCALE = re.compile(r"\d[kKMBT]\Z")
 _PERCENT_AT_END = re.compile(r"\s*(?:\\?%|\bper ?cent|\bpct)\Z")
 _ATTACHED = re.compile(r"(-?\d[\d,.]*?)\s?([msghlLNJWVAC])")
+_LETTERS_AT_END = re.compile(r"(?<![A-Za-z])[A-Za-z]{2,3}(?:\s?\^\s?\{?\d\}?)?\Z")
+_FIGURES_WITH_LETTERS = re.compile(r"-?[\d.,]+\s?[A-Za-z]+")
+"""`5cm`, of which the letters are a unit."""
 _CHANGED_FIGURES = re.compile(r"\d\s?\^?\s?(?:\{\s?|\\text\{)?(?:st|nd|rd|th)\b|\d\s?(?:B\.?C\.?E?|A\.?D|C\.E|CE)\b")
 _LETTER_OF_UNIT = re.compile(r"(?<![A-Za-z])([A-Za-z])[\s}]*\Z")
 _REASON = re.compile(
     r",?\s(?:because|since|so that|as (?:it|he|she|they|we|there|the)|which|where|after|when rounded|after rounding"
     r"|if we round|rounded|assuming)\b"
 )
-SPELLED = re.compile(r"(?:minus |negative )?[A-Za-z]+(?:[ -][A-Za-z]+){0,12}")
+IN_WORDS = re.compile(r"(?:minus |negative )?[A-Za-z]+(?:[ -][A-Za-z]+){0,12}")
+"""A number in words, perhaps with a unit."""
 _MOST_WORDS = 12
 
 
@@ -182,7 +191,7 @@ def _value(text: str) -> tuple[Tree, bool, str] | None:
 
 def _spelled(text: str) -> tuple[Tree, bool, str] | None:
     """A number in words, perhaps with a unit: "twelve apples"."""
-    words = text.split(" ")[:_MOST_WORDS] if SPELLED.match(text) else []
+    words = text.split(" ")[:_MOST_WORDS] if IN_WORDS.match(text) else []
     for count in range(len(words), 0, -1):
         value, unit = spelled_number(" ".join(words[:count])), " ".join(words[count:])
         if value is not None and words[:count] not in (["a"], ["an"]) and (not unit or is_unit(f" {unit}")):
@@ -268,6 +277,10 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
     is_number = reference.tree[0] == "number" and "\\" not in reference.text
     are_angles = {reference.unit.names, answer.unit.names} == {("degree",), ("radian",)}
     units = "same" if are_angles else compare_units(reference.unit, answer.unit)
+    if (reference.product or answer.product) and (units != "same" or not (reference.unit and answer.unit)):
+        verdict = _compare_products(reference, answer, symbolic)
+        if verdict:
+            return verdict
     if units == "converted":
         return _compare_converted(reference, answer)
     if units == "different":
@@ -304,6 +317,22 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
     if _is_rounded_power(reference, answer) or _may_be_angle(reference, answer):
         return "unparsed"
     return "unparsed" if _has_other_names(reference, answer, symbolic) else "wrong"
+
+
+def _compare_products(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> Verdict | None:
+    r"""The verdict on values of which the letters of a unit may be factors: `\frac{3}{2}kT`, which is `\frac{3kT}{2}`
+    and no fraction of a tesla. None if they are the unit."""
+    sides = reference, answer
+    one, other = (side.product or side.tree for side in sides)
+    is_measured = any(
+        side.unit.dimension.startswith("length") or _FIGURES_WITH_LETTERS.fullmatch(side.text)
+        for side in sides
+        if side.unit
+    )  # 36\pi cm^2 and 5mg
+    are_units = bool(reference.unit and answer.unit)
+    if names(one) == names(other) and same(one, other, symbolic):
+        return "unparsed" if are_units or is_measured else "correct"
+    return None if are_units or is_measured else "unparsed"
 
 
 _POWER_OF_TEN = re.compile(
@@ -353,10 +382,12 @@ def _may_be_unit(scalar: Scalar, other: Scalar) -> bool:
     """Whether the letters of a value without a unit may be the unit that the other has: `5/s` and `5 s^{-1}`."""
     found = names(scalar.tree)
     return bool(other.unit and not scalar.unit and found and not names(other.tree)) and all(
-        measures(name) or name.isupper() for name in found
+        measures(name) or name.isupper() or name in _COINS for name in found
     )
 
 
+_COINS = {"c", "p"}
+"""Cents and pence, which may be letters too."""
 _ROUNDING, _NEAR = Fraction(1, 10**6), Fraction(1, 300)
 
 
@@ -402,8 +433,9 @@ def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> b
     if (_called(reference) & one) - other or (_called(answer) & other) - one:
         return True
     constants = [name for name in sorted(one & other) if name[0] in "CK"]
-    if any(("name", name) in canonical(side.tree)[1:] for name in constants for side in (reference, answer)):
-        return differ_by_a_constant(reference.tree, answer.tree)
+    is_added = any(("name", name) in canonical(side.tree)[1:] for name in constants for side in (reference, answer))
+    if is_added and differ_by_a_constant(reference.tree, answer.tree):
+        return True
     if len(constants) == 2:
         first, second = [("name", name) for name in constants]
         exchanged = replaced(

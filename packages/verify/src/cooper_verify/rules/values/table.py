@@ -7,7 +7,7 @@ from typing import Any
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.asked.names import is_function_of_name
 from cooper_verify.rules.asked.question import asks_order, places_of
-from cooper_verify.rules.asked.words import COMPARING, Words, speaks, unread
+from cooper_verify.rules.asked.words import COMPARING, Words, may_name, speaks, unread
 from cooper_verify.rules.values import collection, relation
 from cooper_verify.rules.values.collection import Division, Matrix, Ratio, Several, Tuple
 from cooper_verify.rules.values.congruence import Congruence, compare_congruences
@@ -173,6 +173,9 @@ def _is_known(comparison: Comparison, name: str) -> bool:
     """Whether a name says nothing about its value: "the discarded value" may."""
     if _LENGTH.fullmatch(name) and re.sub(r"\\[a-z]+|[^A-Z]", "", name) not in _PAIR_WORDS:
         return True
+    *before, symbol = name.split()
+    if before and len(symbol) == 1 and not comparison.words.know(word for word in before if not may_name(word)):
+        return False
     said = unread(name, is_subject=True)
     return comparison.words.know(said) and not any(speaks(word) or word in COMPARING for word in said)
 

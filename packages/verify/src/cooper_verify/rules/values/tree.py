@@ -112,6 +112,16 @@ def names(tree: Tree) -> set[str]:
     return found.union(*(names(part) for part in tree[1:] if isinstance(part, tuple)))
 
 
+def heads(*trees: Tree) -> set[str]:
+    """The heads of trees and of all their parts."""
+    found, left = set[str](), [*trees]
+    while left:
+        tree = left.pop()
+        found.add(tree[0])
+        left += [part for part in tree[1:] if isinstance(part, tuple)]
+    return found
+
+
 def has(tree: Tree, head: str) -> bool:
     return tree[0] == head or any(has(part, head) for part in tree[1:] if isinstance(part, tuple))
 

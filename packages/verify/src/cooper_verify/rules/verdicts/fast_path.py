@@ -41,7 +41,7 @@ from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
 from cooper_verify.rules.values.tokens import DIFFERENTIAL, FUNCTION_NAMES
 from cooper_verify.rules.values.tree import names
-from cooper_verify.rules.verdicts.choice import (
+from cooper_verify.rules.verdicts.options import (
     OPTION_LETTER,
     Choice,
     choice_verdict,
@@ -49,7 +49,7 @@ from cooper_verify.rules.verdicts.choice import (
     reference_choice,
     written_options,
 )
-from cooper_verify.rules.verdicts.exact import exact_verdict
+from cooper_verify.rules.verdicts.texts import exact_verdict
 from cooper_verify.rules.vocabulary.languages import LANGUAGES, words_of
 from cooper_verify.rules.vocabulary.number_words import NUMBER_OF_WORD, changes_number, with_scales, without_asked_scale
 

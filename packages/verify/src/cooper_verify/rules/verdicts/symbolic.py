@@ -14,7 +14,7 @@ import sympy
 from math_verify.grader import sympy_symbolic_eq
 from sympy.core.function import AppliedUndef
 
-from cooper_verify.rules.values.tree import MOST_BITS, Tree, bits_of, constant, has_decimal, is_beyond_computing
+from cooper_verify.rules.values.tree import MOST_BITS, Tree, bits_of, constant, has_decimal, is_beyond_computing, names
 from cooper_verify.rules.verdicts.fast_path import verdict_by
 
 _DECIMAL_TOLERANCE = 1e-12
@@ -28,13 +28,13 @@ _TINY = 1e-40
 _BITS_OF_A_POINT = 36
 """Of the numerator of a value at which formulas are compared."""
 _MOST_NESTED = 4
-"""Logarithms and absolute values in each other: sympy takes minutes where they are many."""
+"""Logarithms, absolute values and towers in each other: sympy takes minutes where they are many."""
 _LARGEST_OF_BINOMIAL = 10_000
 _LARGEST_WITH_VARIABLES = 40
 """Of a number in a binomial beside a variable, which is a polynomial of that degree."""
 _LARGEST_EXPONENT = 2**64
 """Of a constant that is not rational, whose power is rounded."""
-_MOST_TERMS = 3000
+_MOST_TERMS = 300
 """Of a sum that is multiplied by itself."""
 _I = sympy.Symbol("i", real=True)
 _SAME_NAME = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "abs": "Abs", "ceil": "ceiling", "ln": "log"}
@@ -77,9 +77,10 @@ def expression(tree: Tree) -> sympy.Expr | None:
 
 
 def _nested(tree: Tree) -> int:
-    """How many logarithms and absolute values stand in each other."""
+    """How many logarithms, absolute values and powers with variable exponents stand in each other."""
     inner = max((_nested(part) for part in tree[1:] if isinstance(part, tuple)), default=0)
-    return inner + (tree[0] in ("ln", "log", "abs"))
+    is_tower = tree[0] == "^" and bool(names(tree[2]))
+    return inner + (is_tower or tree[0] in ("ln", "log", "abs"))
 
 
 def _expression(tree: Tree) -> Any:

@@ -203,7 +203,7 @@ def _other_order(expected: Choice, given: Choice) -> Verdict:
     """The verdict on the same letters in another order, or joined by other words."""
     if expected.order == "counts":
         return "wrong"
-    is_list = given.order != "counts" and "?" not in given.letters
+    is_list = given.order != "counts" and sorted(given.letters) == sorted(expected.letters)
     return "correct" if expected.order == "any" and is_list else "unparsed"
 
 

@@ -21,7 +21,7 @@ from cooper_verify.rules.text.plain_text import (
 from cooper_verify.rules.values.chemistry import are_same_formula, chemical
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.spelled import spelled_number
-from cooper_verify.rules.verdicts.choice import OPTION_LETTER
+from cooper_verify.rules.verdicts.options import OPTION_LETTER
 from cooper_verify.rules.vocabulary.variants import may_name_the_same
 
 _REASON = re.compile(r"(?:,|(?<!\s))\s++(?:because|since)\b|,\s++(?:as|which|who|where|so)\b", re.IGNORECASE)
@@ -189,11 +189,13 @@ def _difference(reference: str, text: str) -> Verdict:
         return "unparsed"  # of NaCl; the same atoms
     if expected in _AGAINST and len(found) > _SHORT and not _SAYS_TRUTH.match(found):
         return "unparsed"  # "it is unstable" may be yes or no
-    for one, other in ((expected, found), (found, expected)):
-        if one in _AGAINST and other.startswith("not ") and other[4:] != one:
-            return "unparsed"  # "not false", "not necessarily"
-    if (none := read_none(reference)) and (read_none(text) or (found == "0" and not none.is_undefined)):
-        return "unparsed"  # "none" may count
+    denied = [side.startswith("not ") for side in (expected, found)]
+    if denied[0] != denied[1] and {*expected.split()}.isdisjoint(found.split()):
+        return "unparsed"  # "not false" for true, "not prime" for composite
+    if expected.replace("non ", "not ") == found.replace("non ", "not "):
+        return "unparsed"
+    if any(_may_be_none(one, other) for one, other in sides):
+        return "unparsed"
     if _figures(expected) == _figures(found) != [] and (
         found.isdecimal() or _FIGURES.fullmatch(found) or _NUMERIC_DATE.search(f"{found} {expected}")
     ):
@@ -209,6 +211,12 @@ def _difference(reference: str, text: str) -> Verdict:
         return "unparsed"  # 3:30 may be 3:30 pm
     is_inside = bool(expected) and (_holds(found, expected) or (expected[0] > "\u2e80" and expected in found))
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
+
+
+def _may_be_none(one: str, other: str) -> bool:
+    """Whether one is none and so is the other, or is zero: "none" may count."""
+    none = read_none(one)
+    return none is not None and bool(read_none(other) or (plain_text(other) in ("0", "zero") and not none.is_undefined))
 
 
 def _in_minutes(time: re.Match[str]) -> str:
