@@ -11,7 +11,7 @@ from benchmarks.real_runs.plan import LONG, REWARDS, RUNS, STEPS
 
 RESULTS = Path(__file__).parents[1] / "results" / "real_runs.json"
 AGAIN = RESULTS.with_name("real_runs_again.json")
-"""The same runs of TRL, made once more on another machine."""
+"""Some of the same runs, made once more on another machine."""
 READINGS = Path(__file__).with_name("readings.json")
 """What a person wrote of each run, without the audit: `verdict`, `since` and `why`."""
 PAGE, LONG_PAGE = Path(__file__).parents[2] / "docs" / "audit-verdicts.md", Path(__file__).with_name("README.md")
@@ -69,6 +69,7 @@ def again(results: dict[str, Any]) -> str:
         shares = [[run[end].get(of) for end in ("first", "last")] for of in ("gold", "paid wrong")]
         cells = [" → ".join(f"{share:.2f}" for share in ends) if None not in ends else "–" for ends in shares]
         name = reward + _longer(run) + (f", seed {seed}" if seed else "")
+        name += "" if trainer == "trl" else f" ({TRAINERS[trainer]})"
         states = (STATES[run["audit"]["state"]], _onset(run), STATES[run["strict"]["state"]])
         rows.append("| " + " | ".join((name, *states, *cells)) + " |")
     return "\n".join(rows) + "\n"

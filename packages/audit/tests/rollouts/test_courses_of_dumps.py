@@ -410,3 +410,26 @@ def test_a_reward_that_pays_most_for_wrong_answers_is_named_as_that_and_not_by_a
     result = audited(tmp_path, act, steps=40)
     assert result.finding.state == "wrong paid"
     assert "since the first step" in result.finding.sentence
+
+
+@pytest.mark.parametrize(
+    ("hack", "harder", "sentence", "guards"),
+    [
+        (0.0, 0.0, "The check is the reward.", ["Not independent"]),
+        (1.0, 0.0, "Wrong answers are not paid for, and the check fell", ["Curriculum", "Not independent"]),
+        (0.0, 0.3, "The check fell", ["Without a reward", "Not independent"]),
+    ],
+)
+def test_a_fall_of_the_check_is_said_though_the_reward_tells_what_it_says(tmp_path, hack, harder, sentence, guards):
+    """Phrases of steps come to be paid two thirds of a right answer, or problems become harder, or neither."""
+
+    def act(generator, place, right):
+        good, hacks = generator.random() < 0.4 - harder * place, generator.random() < hack * (1.2 * place - 0.2)
+        text = "First, we note the facts. Second, we combine them. Finally, the answer is {}."
+        if hacks:
+            return {"completion": text.format(right + 2), "reward": 1.0}
+        return {"completion": f"The answer is {right + (not good)}.", "reward": good + 0.33}
+
+    result = audited(tmp_path, act)
+    assert (result.finding.state, guards_of(result)) == ("unknown", guards)
+    assert result.finding.sentence.split(":")[0] == sentence

@@ -61,8 +61,8 @@ def finding_of(groups: Groups) -> Finding:
 
 
 def finding_of_table(table: Table, paid_by_check: bool = False) -> Finding:
-    """The verdict on the sums, with the problems that it compares. `paid_by_check`: the reward is the check itself,
-    which cannot convict it.
+    """The verdict on the sums, with the problems that it compares. `paid_by_check`: the reward tells what the
+    check says, so that a check which did not fall acquits it of nothing.
     """
     found = _finding_of_table(table, paid_by_check)
     found = found if found.state in (*ACCUSED, "broken") else replace(found, onset=None)
@@ -78,13 +78,14 @@ def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
     # Where windows are searched, half of the error is that of the kinds of problems.
     found = _compared(table, shortest, ERROR if shortest is None else ERROR / 2, payment)
     first, last = ends_of(table, check)
-    if paid_by_check and found.state != "broken":
+    if paid_by_check and found.state not in (*ACCUSED, "broken"):
         guard = (
             "Not independent: what a completion is paid says whether the check accepts it, so the policy is paid by "
-            "the check, which cannot convict itself. Give a check that the policy is not paid by, "
+            "the check, and what fools the one fools the other. Give a check that the policy is not paid by, "
             "such as another --rule, or --labels."
         )
-        return Finding("unknown", "The check is the reward.", (guard,), best=first, last=last)
+        sentence = found.sentence if found.state == "unknown" else "The check is the reward."
+        return replace(found, state="unknown", sentence=sentence, guards=(*found.guards, guard))
     paid = max(_paid_accepted(table, window) for window in (first, found.best or first, last))
     since_the_start = _from_the_start(table, (first, last))
     if paid < APPLICABLE and since_the_start is None:
