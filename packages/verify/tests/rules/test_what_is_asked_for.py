@@ -127,3 +127,38 @@ def test_a_function_behind_a_box_is_read(function: str):
 @pytest.mark.parametrize("answer", ["A, C or D", r"\boxed{A, C, \neg D}", "A, C, not D"])
 def test_a_letter_that_is_denied_or_one_of_two_is_no_choice(answer: str):
     assert maths_verdict("A, C, D", answer) != "correct"
+
+
+OPENINGS = [
+    *["In short, ", "In other words, ", "To summarize, ", "By symmetry, ", "With this in mind, ", "Doing the math, "],
+    *["Based on the calculations above, ", "According to the formula, ", "It can be shown that ", "Adding these up, "],
+]
+OTHER_OPENINGS = [
+    *["In the second case, ", "Contrary to the formula, ", "Without substitution, ", "It can't be shown that "],
+    *["According to Tom, ", "By adding half of it, ", "Doubling it all, "],
+]
+
+
+@pytest.mark.parametrize("statement", ["the answer is 12.", "our final answer is 12.", r"the answer is \(12\)."])
+def test_how_an_answer_was_found_is_read_in_front_of_it_and_no_other_clause(statement: str):
+    assert [one for one in OPENINGS if maths_verdict("12", one + statement) != "correct"] == []
+    assert [one for one in OTHER_OPENINGS if maths_verdict("12", one + statement) == "correct"] == []
+
+
+LEFT = "Ann has 20 apples and gives 8 to Ben. How many apples does Ann have left?"
+STEPS = ["So we get 12.", "This gives 12.", "Thus we then have 12.", "Simplifying gives 12."]
+DEEDS = [
+    "Ann gives 12.",
+    "So they gave 12.",
+    "So Ben gets 12.",
+    "Ann sells 12.",
+    "So we lose 12.",
+    "Ben, who gives 12.",
+]
+
+
+def test_a_step_of_the_reasoning_is_no_deed():
+    assert [step for step in STEPS if maths_verdict("12", step, question=LEFT) != "correct"] == []
+    assert [deed for deed in DEEDS if maths_verdict("12", deed, question=LEFT) == "correct"] == []
+    ours = "We owe 20 dollars and get 8. How many dollars do we owe?"
+    assert maths_verdict("12", "So we get 12.", question=ours) != "correct"

@@ -12,6 +12,7 @@ from cooper_verify.rules.answer.around_box import MODULUS
 from cooper_verify.rules.answer.fragments import is_cut_off, is_fragment, makes_another_value
 from cooper_verify.rules.answer.sentence import DIMENSION, counted_words, unit_length
 from cooper_verify.rules.asked.demands import demand, demands, verb_said, without_estimate
+from cooper_verify.rules.asked.question import WORDS
 from cooper_verify.rules.asked.words import (
     NEVER_KNOWN,
     main_verb,
@@ -176,12 +177,33 @@ _OPERATOR_BEFORE = re.compile(
 """In front of "answer": what makes it a part of a calculation, "2 times the answer is 12"."""
 
 
+_OF_REASONING = {
+    *WORDS.findall(
+        "in short summary brief other words conclusion mind to summarize conclude sum up put simply with by"
+        " from using after upon based on according following as a an the our my we this these that those it"
+        " all above given previous earlier calculation calculations computation computations work steps"
+        " reasoning analysis result results formula equation equations expression theorem symmetry definition"
+        " identity substitution inspection math algebra and of both sides simplifying adding subtracting"
+        " multiplying dividing combining solving substituting plugging evaluating computing calculating"
+        " factoring expanding rearranging counting doing putting everything together can be seen shown"
+        " verified checked see show verify check follows"
+    )
+}
+
+
+def _opening(text: str) -> int:
+    """How much of a sentence only says how its answer was found: "Based on the calculations above, the answer is"."""
+    end = max(text.rfind(", "), text.rfind(" that "))
+    return end + 1 if {word.casefold() for word in WORDS.findall(text[: end + 1])} <= _OF_REASONING else 0
+
+
 def before_statement(statement: re.Match[str]) -> list[str]:
     """What is left over of the sentence of a statement, up to its verb."""
     if not statement.group()[:1].isalpha():
         return []
     near = statement.string[max(0, statement.start() - _REACH) : statement.start()]
     start = _last_end(_SENTENCE_BREAK, near)
+    start += _opening(near[start:])
     words = unread(f"{_FORMULA.sub(' ', near[start:])} {statement.group()}", is_subject=True)
     words += [found[1] or f"{found[2]} {found[3]}" for found in [_ANOTHER_ANSWER.search(near, start)] if found]
     words += [NEVER_KNOWN] if _OPERATOR_BEFORE.search(near, start) else []

@@ -242,7 +242,7 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
             *([" ".join(WORDS.findall(multiple.group())[:_FAR])] if multiple else []),
             *(_PERCENT_OF_SUBJECT.findall(before) if "%" in before or "percent" in before else []),
         ],
-        "way": _ways(f"{before}{left}{_VALUE}{said}".casefold()),
+        "way": _ways(f"{_GIVES.sub(' ', before)}{left}{_VALUE}{said}".casefold()),
         "without": [""] if (is_without := _COUNTS_WITHOUT.search(before)) else [],
         "with": [""] if _COUNTS_WITH.search(before) and not is_without else [],
         "ratio": ratios(f"{before}{left}"),
@@ -272,6 +272,9 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     return [demand(kind, what) for kind, whats in found.items() for what in whats]
 
 
+_GIVES = re.compile(r"(?i)\b(?:this|that|which|[a-z]+ing)\s(?:gives|yields)(?:\sus)?(?![^\W\d_])")
+_WE_GET = re.compile(r"(?i)\bwe(?:\scan)?\s(?:then\s|now\s)?(get|obtain|have)(?![^\W\d_])")
+"""Steps of the reasoning and no deeds: "This gives 12", "So we get 12"."""
 _NEEDS_TO = re.compile(r"\b(?:needs?|ha(?:s|ve|d)) to\s+\Z")
 
 
@@ -280,6 +283,10 @@ def verb_said(clause: str, place: int) -> list[str]:
     to do, which a question may ask for by what it takes."""
     if _NEEDS_TO.search(clause, 0, place):
         return []
+    if _GIVES.search(clause):
+        return []
+    if step := _WE_GET.search(clause):
+        return [demand("step", step[1])]
     words = WORDS.findall(clause, place)
     verb = words[1] if words[0] == "could" else words[0]
     return [demand("verb", verb)] if is_verb(verb) else []
@@ -460,6 +467,7 @@ _MET: dict[str, Callable[[str, Question], bool]] = {
     "rank": _if_known(lambda noun, q: asks_rank(noun, q.asked)),
     "label": may_stand_before,
     "verb": _if_known(lambda verb, q: _asks_verb(verb, q.asked)),
+    "step": _if_known(lambda verb, q: re.search(r"(?i)\bwe\b", q.text) is None or _asks_verb(verb, q.asked)),
     "ordinal": lambda noun, q: asks_rank(noun, q.asked),
     "together": _if_known(lambda _, q: asks_for_several(q.asked)),
     "both": _if_known(lambda names, q: may_be_of_all(names, q.asked)),

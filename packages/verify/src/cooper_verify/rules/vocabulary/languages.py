@@ -93,7 +93,7 @@ LANGUAGES = [
         " through across would should will can did does do being am had having because since remaining remain"
         " remains still how many much what whole percent loss balance money change quantity final correct"
         " right steps required desired requested needed asked solution solutions question problem exercise"
-        " expression equation formula unit units simplified simplest simplify evaluate mixed obtain obtains"
+        " expression equation formula unit units simplified simplest simplify simplifying evaluate mixed obtain obtains"
         " find finds know conclude compute calculate determine using use substituting means let's hope helps"
         " qed done summary conclusion step work solve solved need needs must today everyone obtained making"
         " makes comes out holds yes well respectively rounded round nearest thousandths hundredth hundredths"
