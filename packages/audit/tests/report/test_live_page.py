@@ -99,6 +99,7 @@ def test_a_taken_port_is_named(tmp_path):
     assert f"--port {command[-1]}: Address already in use" in refused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)
 def test_the_page_follows_and_finds_among_all_completions(run, tmp_path):
     from selenium.webdriver.support.ui import WebDriverWait

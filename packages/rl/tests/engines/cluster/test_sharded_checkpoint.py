@@ -89,6 +89,7 @@ def test_a_bad_row_in_one_process_skips_the_update_in_all(folder, tmp_path):
     assert math.isfinite(learner.optim_step()["grad_norm"])
 
 
+@pytest.mark.slow
 @together
 def test_a_refused_batch_leaves_the_processes_in_step(folder):
     """One process has the bad row, and neither waits for the other afterwards."""

@@ -40,13 +40,11 @@ def reward_model(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @together
 @pytest.mark.parametrize(
     ("saver", "loader"),
-    [
-        (2, 1),
-        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in [(1, 2), (2, 2), (4, 2), (2, 4), (4, 1), (1, 4)]),
-    ],
+    [(2, 1), (1, 2), (2, 2), (4, 2), (2, 4), (4, 1), (1, 4)],
 )
 def test_an_adapter_goes_on_in_another_number_of_processes(engines, folder, tmp_path, saver, loader):
     first = engines(saver).policy(adapted(folder), 10)
@@ -65,6 +63,7 @@ def test_an_adapter_goes_on_in_another_number_of_processes(engines, folder, tmp_
     assert len(list((tmp_path / "two" / "trainer_state").glob("*.safetensors"))) == saver
 
 
+@pytest.mark.slow
 @together
 def test_the_reference_has_the_policys_own_shards(folder):
     """Base and adapter are in halves, and the policy before training is computed from them, to the last bit."""
@@ -81,6 +80,7 @@ def test_the_reference_has_the_policys_own_shards(folder):
     assert max(held) < 0.55 * whole
 
 
+@pytest.mark.slow
 @together
 def test_the_native_sampler_follows_the_adapter_alone(folder):
     """After each update it draws with the policy's own distribution, and its frozen weights stay where they are."""
@@ -101,6 +101,7 @@ def test_the_native_sampler_follows_the_adapter_alone(folder):
     assert sent == [adapter, adapter]
 
 
+@pytest.mark.slow
 @together
 def test_final_models_hold_what_the_processes_computed(folder, reward_model, tmp_path):
     policy, scorer = two_ranks().policy(adapted(folder), 4), two_ranks().reward_model(adapted(reward_model), 4)
