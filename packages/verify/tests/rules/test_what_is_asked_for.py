@@ -162,3 +162,9 @@ def test_a_step_of_the_reasoning_is_no_deed():
     assert [deed for deed in DEEDS if maths_verdict("12", deed, question=LEFT) == "correct"] == []
     ours = "We owe 20 dollars and get 8. How many dollars do we owe?"
     assert maths_verdict("12", "So we get 12.", question=ours) != "correct"
+
+
+def test_a_sign_between_spaces_makes_the_answer_a_part_and_a_slip_does_not():
+    assert maths_verdict("16", "6+10=16+ answer: 16", question="6 + 10 = ?") == "correct"
+    for part in ("2 + the answer is 16.", "So 2 times the answer is 16.", "x * the answer is 16."):
+        assert maths_verdict("16", part) != "correct"

@@ -171,10 +171,9 @@ _ANOTHER_ANSWER = re.compile(
     r"|\b([^\W\d_]+)\s(of|in|d(?:e|es|u|er|el|ell[ae]|[ao]s?)|von)\s(?:(?:the|my|your|all|these|both|l[ae]s?|den|allen)\s(?:[a-z]+\s)?)?\Z"
 )
 """In front of "answer": somebody's, or what is made of answers, such as their sum or their digits."""
-_OPERATOR_BEFORE = re.compile(
-    r"(?i)(?:\b(?:times|minus|plus|over)|[\w)]\s?[*/+\u00d7\u00b7])\s(?:(?:the|my|your)\s)?\Z"
-)
-"""In front of "answer": what makes it a part of a calculation, "2 times the answer is 12"."""
+_OPERATOR_BEFORE = re.compile(r"(?i)(?:\b(?:times|minus|plus|over)|[\w)]\s[*/+\u00d7\u00b7])\s(?:(?:the|my|your)\s)?\Z")
+"""In front of "answer": what makes it a part of a calculation, "2 times the answer is 12". A plus right behind a figure
+is a slip ("6+10=16+ answer: 16")."""
 
 
 _OF_REASONING = {
