@@ -71,7 +71,7 @@ def verify(
         say(f"{by.name} raised an exception on {counts.faults} rows, which are unparsed: {faults_path(out)}")
     say(f"verdicts: {out}")
     if counts.unread:
-        judged = sum(counts.by_gold.values())
+        judged = counts.by_gold.total()
         listed = listing_of(counts.unread)
         raise InputError(f"{len(counts.unread)} rows have no verdict (the other {judged} have one):\n{listed}")
 

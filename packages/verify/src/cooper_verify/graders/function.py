@@ -145,11 +145,12 @@ class ScoringFunction:
         lists: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
         lists["prompts"] = [_prompt(problem, chat) for (problem, _), chat in zip(answers, chats, strict=True)]
         lists["completions"] = [_completion(answer, chat) for (_, answer), chat in zip(answers, chats, strict=True)]
-        known = [answer.token_ids for _, answer in answers if answer.token_ids is not None]
-        if len(known) == len(answers):
-            lists["completion_ids"] = [[*map(int, ids)] for ids in known]
-        elif "completion_ids" in _needed(self.path):
-            raise InputError(f"{self.path}: takes 'completion_ids', which only the loop that samples them has")
+        if self._names is None or "completion_ids" in self._names:
+            known = [answer.token_ids for _, answer in answers if answer.token_ids is not None]
+            if len(known) == len(answers):
+                lists["completion_ids"] = [[*map(int, ids)] for ids in known]
+            elif "completion_ids" in _needed(self.path):
+                raise InputError(f"{self.path}: takes 'completion_ids', which only the loop that samples them has")
         if self.signature == "openrlhf":
             queries = [problem.question + answer.transcript for problem, answer in answers]
             lists |= {"queries": queries, "labels": [problem.answer for problem, _ in answers]}

@@ -9,17 +9,12 @@ from cooper_verify.rules.answer.extraction import reference_text
 from cooper_verify.rules.rule import RULES, ComputedConfig
 from cooper_verify.rules.text.plain_text import plain_text
 from cooper_verify.rules.verdicts.options import (
+    OPTION_FIELDS,
     Choice,
-    Options,
     choice_verdict,
-    distinct_options,
-    listed_options,
-    options_in,
+    options_of,
     reference_choice,
 )
-
-_FIELDS = ("options", "choices")
-"""Metadata fields that list options: as texts, as letters with texts, or as the two lists `label` and `text`."""
 
 
 @RULES.register
@@ -32,7 +27,7 @@ class ChoiceRule(ComputedConfig):
     kind: Literal["choice"] = "choice"
 
     def fields(self) -> Sequence[str]:
-        return _FIELDS
+        return OPTION_FIELDS
 
     def verdict(self, problem: Problem, text: str) -> Verdict:
         reference = _reference(problem)
@@ -52,9 +47,3 @@ def _reference(problem: Problem) -> Choice | None:
     plain = plain_text(reference)
     named = (Choice((letter,)) for letter, text in options_of(problem).items() if text == plain)
     return reference_choice(reference) or next(named, None)
-
-
-def options_of(problem: Problem) -> Options:
-    """The options in a problem's metadata or question, without ambiguous texts; empty if fewer than two are listed."""
-    found = next(filter(None, (listed_options(problem.metadata.get(field)) for field in _FIELDS)), None)
-    return distinct_options(found) if found else options_in(problem.question)

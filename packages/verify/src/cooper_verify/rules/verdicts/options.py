@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.answer.around_answer import behind_answer
 from cooper_verify.rules.answer.extraction import SENTENCE_END, TAIL_CHARS, text_answer
@@ -94,6 +95,10 @@ _CUE = re.compile(r"\b(?:so|thus|hence|therefore|answer|correct|choose|chosen|pi
 _MENTION = re.compile(
     rf"\b(?:option|choice)(?:\s+is)?:?\s+[(\[]?({OPTION_LETTER})[)\]]?(?=[.,:;!]|\s*\Z|\s+is\b)", re.IGNORECASE
 )
+
+
+OPTION_FIELDS = ("options", "choices")
+"""Metadata fields that list options: as texts, as letters with texts, or as the two lists `label` and `text`."""
 
 
 @dataclass(frozen=True)
@@ -266,10 +271,16 @@ _MARK = re.compile(
 )
 
 
+def options_of(problem: Problem) -> Options:
+    """The options in a problem's metadata or question, without ambiguous texts; empty if fewer than two are listed."""
+    found = next(filter(None, (_listed(problem.metadata.get(field)) for field in OPTION_FIELDS)), None)
+    return _distinct(found) if found else options_in(problem.question)
+
+
 @text_cache(4096)
 def options_in(question: str) -> Options:
     """The options that a question lists, as `plain_text` gives them."""
-    return distinct_options(written_options(question).items())
+    return _distinct(written_options(question).items())
 
 
 @text_cache(4096)
@@ -291,10 +302,10 @@ def written_options(question: str) -> Options:
     return dict(zip(LETTERS, texts, strict=False))
 
 
-def listed_options(value: Any) -> list[tuple[str, str]]:
+def _listed(value: Any) -> list[tuple[str, str]]:
     if isinstance(value, Mapping) and {"label", "text"} <= value.keys():
         labels, texts = value["label"], value["text"]
-        return listed_options(dict(zip(labels, texts, strict=False))) if isinstance(labels, list) else []
+        return _listed(dict(zip(labels, texts, strict=False))) if isinstance(labels, list) else []
     if isinstance(value, Mapping):
         named = [(str(letter).strip("(). ").upper(), str(text)) for letter, text in value.items()]
         return [(letter, text) for letter, text in named if letter and letter in LETTERS]
@@ -304,7 +315,7 @@ def listed_options(value: Any) -> list[tuple[str, str]]:
     return []
 
 
-def distinct_options(options: Iterable[tuple[str, str]]) -> Options:
+def _distinct(options: Iterable[tuple[str, str]]) -> Options:
     # No completion could give a text that is longer than what is read of it.
     plain = [(letter, plain_text(one_notation(text)) if len(text) <= TAIL_CHARS else "") for letter, text in options]
     if len(plain) < 2:
