@@ -160,6 +160,9 @@ DEEDS = [
 def test_a_step_of_the_reasoning_is_no_deed():
     assert [step for step in STEPS if maths_verdict("12", step, question=LEFT) != "correct"] == []
     assert [deed for deed in DEEDS if maths_verdict("12", deed, question=LEFT) == "correct"] == []
+    king = "The king has 20 coins and gives 8 to Ben. How many coins does the king have left?"
+    for deed in ("The king gives 12.", "The king, which gives joy, sells 12."):
+        assert maths_verdict("12", deed, question=king) != "correct"
     ours = "We owe 20 dollars and get 8. How many dollars do we owe?"
     assert maths_verdict("12", "So we get 12.", question=ours) != "correct"
 

@@ -15,6 +15,7 @@ from cooper_verify.rules.asked.demands import demand, demands, verb_said, withou
 from cooper_verify.rules.asked.question import WORDS
 from cooper_verify.rules.asked.words import (
     NEVER_KNOWN,
+    REASONING,
     main_verb,
     unread,
     unread_agent,
@@ -176,24 +177,10 @@ _OPERATOR_BEFORE = re.compile(r"(?i)(?:\b(?:times|minus|plus|over)|[\w)]\s[*/+\u
 is a slip ("6+10=16+ answer: 16")."""
 
 
-_OF_REASONING = {
-    *WORDS.findall(
-        "in short summary brief other words conclusion mind to summarize conclude sum up put simply with by"
-        " from using after upon based on according following as a an the our my we this these that those it"
-        " all above given previous earlier calculation calculations computation computations work steps"
-        " reasoning analysis result results formula equation equations expression theorem symmetry definition"
-        " identity substitution inspection math algebra and of both sides simplifying adding subtracting"
-        " multiplying dividing combining solving substituting plugging evaluating computing calculating"
-        " factoring expanding rearranging counting doing putting everything together can be seen shown"
-        " verified checked see show verify check follows"
-    )
-}
-
-
 def _opening(text: str) -> int:
     """How much of a sentence only says how its answer was found: "Based on the calculations above, the answer is"."""
     end = max(text.rfind(", "), text.rfind(" that "))
-    return end + 1 if {word.casefold() for word in WORDS.findall(text[: end + 1])} <= _OF_REASONING else 0
+    return end + 1 if {word.casefold() for word in WORDS.findall(text[: end + 1])} <= REASONING else 0
 
 
 def before_statement(statement: re.Match[str]) -> list[str]:

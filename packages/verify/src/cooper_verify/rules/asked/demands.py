@@ -272,22 +272,26 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     return [demand(kind, what) for kind, whats in found.items() for what in whats]
 
 
-_GIVES = re.compile(r"(?i)\b(?:this|that|which|[a-z]+ing)\s(?:gives|yields)(?:\sus)?(?![^\W\d_])")
-_WE_GET = re.compile(r"(?i)\bwe(?:\scan)?\s(?:then\s|now\s)?(get|obtain|have)(?![^\W\d_])")
+_GERUNDS = "|".join(word for word in LANGUAGES[0].reasoning.split() if word.endswith("ing"))
+_GIVES = re.compile(rf"(?i)\b(?:this|that|which|{_GERUNDS})\s(?P<verb>gives|yields)(?:\sus)?(?![^\W\d_])")
+_WE_GET = re.compile(r"(?i)\bwe(?:\scan)?\s(?:then\s|now\s)?(?P<verb>get|obtain|have)(?![^\W\d_])")
 """Steps of the reasoning and no deeds: "This gives 12", "So we get 12"."""
+_OURS = re.compile(r"(?i)\bwe\b")
 _NEEDS_TO = re.compile(r"\b(?:needs?|ha(?:s|ve|d)) to\s+\Z")
+
+
+def _stands_at(step: re.Pattern[str], clause: str, place: int) -> bool:
+    return any(found.start("verb") == place for found in step.finditer(clause))
 
 
 def verb_said(clause: str, place: int) -> list[str]:
     """The demand for the verb of a clause that begins at a place: "picked 12", "could pick 12". None for what one has
-    to do, which a question may ask for by what it takes."""
-    if _NEEDS_TO.search(clause, 0, place):
+    to do, which a question may ask for by what it takes, and for a step of the reasoning."""
+    if _NEEDS_TO.search(clause, 0, place) or _stands_at(_GIVES, clause, place):
         return []
-    if _GIVES.search(clause):
-        return []
-    if step := _WE_GET.search(clause):
-        return [demand("step", step[1])]
     words = WORDS.findall(clause, place)
+    if _stands_at(_WE_GET, clause, place):
+        return [demand("step", words[0])]
     verb = words[1] if words[0] == "could" else words[0]
     return [demand("verb", verb)] if is_verb(verb) else []
 
@@ -467,7 +471,7 @@ _MET: dict[str, Callable[[str, Question], bool]] = {
     "rank": _if_known(lambda noun, q: asks_rank(noun, q.asked)),
     "label": may_stand_before,
     "verb": _if_known(lambda verb, q: _asks_verb(verb, q.asked)),
-    "step": _if_known(lambda verb, q: re.search(r"(?i)\bwe\b", q.text) is None or _asks_verb(verb, q.asked)),
+    "step": _if_known(lambda verb, q: _OURS.search(q.text) is None or _asks_verb(verb, q.asked)),
     "ordinal": lambda noun, q: asks_rank(noun, q.asked),
     "together": _if_known(lambda _, q: asks_for_several(q.asked)),
     "both": _if_known(lambda names, q: may_be_of_all(names, q.asked)),

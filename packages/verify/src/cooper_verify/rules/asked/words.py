@@ -43,6 +43,7 @@ _SPACED = [language for language in LANGUAGES if language.spaced]
 _FRAMES = frozenset(word for language in _SPACED for word in language.frames.casefold().split())
 _SUBJECTS = frozenset(word for language in _SPACED for word in language.subjects.casefold().split())
 _NAMES = frozenset(form for row in _SPACED for word in row.names.casefold().split() for form in (word, plural(word)))
+REASONING = frozenset(word for language in _SPACED for word in language.reasoning.split())
 _COLUMNS = ("answer", "verb", "states", "conclusion", "final", "both", "option")
 """Of a language's row, the columns whose words are frames too."""
 _IN_COLUMNS = re.compile("|".join(getattr(row, column) for row in _SPACED for column in _COLUMNS), re.IGNORECASE)

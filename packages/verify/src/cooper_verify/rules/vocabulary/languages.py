@@ -52,6 +52,8 @@ class Language:
     """Further words that change no value, but not between a verb and it: pronouns, prepositions, names of values."""
     names: str = ""
     """Words that name a value, in front of a verb, of nouns one: "the inverse is"."""
+    reasoning: str = ""
+    """Words of a clause that says how an answer was found, in front of "the answer is": "by symmetry,"."""
     counters: str = ""
     """Words between a number and what it counts."""
     spaced: bool = True
@@ -112,6 +114,14 @@ LANGUAGES = [
         " gradient center centre centroid focus around direction defined selected randomly chosen prior tallest"
         " oldest youngest fastest cheapest shortest longest biggest earlier larger smaller greater longer shorter"
         " taller older younger follows",
+        reasoning="in short summary brief other words conclusion mind to summarize conclude sum up put simply with by"
+        " from using after upon based on according following as a an the our my we this these that those it"
+        " all above given previous earlier calculation calculations computation computations work steps"
+        " reasoning analysis result results formula equation equations expression theorem symmetry"
+        " definition identity substitution inspection math algebra and of both sides simplifying adding"
+        " subtracting multiplying dividing combining solving substituting plugging evaluating computing"
+        " calculating factoring expanding rearranging counting doing putting everything together can be seen"
+        " shown verified checked see show verify check follows",
     ),
     Language(
         name="French",
